@@ -1,0 +1,85 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kind classifies an error for whoever has to act on it. The words are those
+// of the editor protocol.
+type Kind string
+
+// The kinds.
+const (
+	SessionNotFound    Kind = "sessionNotFound"
+	SessionBusy        Kind = "sessionBusy"
+	ProfileNotFound    Kind = "profileNotFound"
+	ConfigInvalid      Kind = "configInvalid"
+	BackendUnavailable Kind = "backendUnavailable"
+	ProtocolMismatch   Kind = "protocolMismatch"
+	EnvironmentLost    Kind = "environmentLost"
+	OutcomeUnknown     Kind = "outcomeUnknown"
+	ToolNotFound       Kind = "toolNotFound"
+	Unsupported        Kind = "unsupported"
+	Denied             Kind = "denied"
+	RateLimited        Kind = "rateLimited"
+	BudgetExhausted    Kind = "budgetExhausted"
+	Timeout            Kind = "timeout"
+	ArtifactTooLarge   Kind = "artifactTooLarge"
+	ArtifactNotFound   Kind = "artifactNotFound"
+	ProcessNotFound    Kind = "processNotFound"
+	PathOutsideRoot    Kind = "pathOutsideRoot"
+	Overloaded         Kind = "overloaded"
+	Cancelled          Kind = "cancelled"
+	Internal           Kind = "internal"
+	// InvalidParams is a request that cannot be understood; the editor sees it
+	// as JSON-RPC's own code with Path naming the member.
+	InvalidParams Kind = "invalidParams"
+)
+
+// Error is an error that keeps its kind across process borders.
+type Error struct {
+	Kind Kind
+	// Message is one sentence that says what happened and where.
+	Message string
+	// Hint says what to do next.
+	Hint string
+	// Retryable says that the same call may succeed later and did nothing now.
+	Retryable bool
+	// Path is the file, or the member of a request, that the error is about.
+	Path string
+	// Err is the cause, if it is worth unwrapping; it is not shown.
+	Err error
+}
+
+// Errorf makes an Error of the kind whose message is formatted as by
+// [fmt.Errorf], %w included.
+func Errorf(kind Kind, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Kind: kind, Message: err.Error(), Err: errors.Unwrap(err)}
+}
+
+// WithHint sets the hint and returns e.
+func (e *Error) WithHint(format string, args ...any) *Error {
+	e.Hint = fmt.Sprintf(format, args...)
+	return e
+}
+
+// WithPath sets the path and returns e.
+func (e *Error) WithPath(path string) *Error {
+	e.Path = path
+	return e
+}
+
+func (e *Error) Error() string { return e.Message }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf is the kind of err: that of the [Error] in its chain, else [Internal].
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return Internal
+}
