@@ -1,0 +1,132 @@
+// Package session holds what an editor works in: sessions, each bound for good
+// to one execution environment. It opens, resumes, closes and deletes them,
+// keeps their bindings on disk, routes tool calls, file accesses and processes
+// to their environments, and tells a [Sink] what happened.
+//
+// It speaks no editor protocol and knows no kind of environment: the first is
+// the room rpc, the second the rooms under backends.
+package session
+
+import (
+	"time"
+
+	"github.com/caisson-dev/caisson/artifacts"
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// State is where a session is in its life.
+type State string
+
+// The states.
+const (
+	// StateBound is a session whose binding is saved and whose environment
+	// this service has not opened yet. The first call opens it.
+	StateBound        State = "bound"
+	StateConnecting   State = "connecting"
+	StateReady        State = "ready"
+	StateDisconnected State = "disconnected" // the next call reconnects
+	// StateClosed is a session that was closed. Opening it by its id resumes
+	// it when its environment was kept.
+	StateClosed State = "closed"
+	StateFailed State = "failed" // its environment will not come back
+)
+
+// Session is a snapshot of one session.
+type Session struct {
+	ID string
+	// Workspace is the URI of the opened folder, "" for a session that belongs
+	// to no folder.
+	Workspace     string
+	Profile       string
+	Backend       string
+	EnvironmentID string
+	// Root is the workspace as paths in the environment see it; "" until the
+	// environment was opened once.
+	Root       string
+	State      State
+	Shared     bool
+	Persistent bool
+	ParentID   string
+	CreatedAt  time.Time
+	LastUsedAt time.Time
+	Labels     map[string]string
+	// Err says why, for StateDisconnected and StateFailed; else nil.
+	Err error
+}
+
+// OpenRequest asks for a session.
+type OpenRequest struct {
+	// SessionID resumes the session of that id, or names the new one; "" makes
+	// an id. One path component of at most 64 letters, digits, "_", "-" and ".".
+	SessionID string
+	// Workspace is the file URI or absolute path of the opened folder; "" is a
+	// session that belongs to no folder, which is always local.
+	Workspace string
+	// Profile names the profile of a new session; "" is the configured default.
+	// For a session that exists it must be empty or the profile it has.
+	Profile string
+	// Constraints tighten a new session for good.
+	Constraints Constraints
+	// Labels are kept with the session and never interpreted: at most 32, of at
+	// most 256 bytes each.
+	Labels map[string]string
+	// Deferred saves the binding without opening the environment: "connect": false.
+	Deferred bool
+}
+
+// Filter says which sessions List returns; its zero value means all.
+type Filter struct {
+	State State
+	// Labels must all be on the session with these values.
+	Labels map[string]string
+}
+
+// Sink is told what happens. Its methods are called from many goroutines, one
+// session's in the order of what happened, and must not block.
+type Sink interface {
+	SessionChanged(Session)
+	ExecutionStarted(Execution)
+	ExecutionCompleted(Execution)
+	ExecutionFailed(Execution)
+	Process(ProcessEvent)
+	ArtifactPublished(artifacts.Artifact, artifacts.Preview)
+	// ConfigChanged tells that the user's file is another one now. Err is what
+	// is wrong with it, or nil; sessions that exist keep what they are bound to.
+	ConfigChanged(err error)
+}
+
+// Tool is one tool that a session offers.
+type Tool struct {
+	tool.Description
+	// Profile is the profile whose environment runs it.
+	Profile string
+}
+
+// ProfileInfo describes one profile of the user's configuration.
+type ProfileInfo struct {
+	Name    string
+	Backend string
+	Summary string
+	// Problem is why a session on it cannot be opened; nil for a valid one.
+	Problem error
+}
+
+// BackendInfo says what this build and this machine can do with one backend.
+type BackendInfo struct {
+	Kind string
+	// Built says that this build has the backend.
+	Built bool
+	// Usable says that it can be used now.
+	Usable bool
+	// Detail is what was found, in one sentence, and Hint what to do about it.
+	Detail string
+	Hint   string
+}
+
+// PruneRequest bounds what Prune removes.
+type PruneRequest struct {
+	// Backend is the one kind to look at; "" means all.
+	Backend   string
+	DryRun    bool
+	OlderThan time.Duration
+}
