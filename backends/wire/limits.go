@@ -1,0 +1,57 @@
+package wire
+
+import "time"
+
+// Version is the protocol version that both ends must speak.
+const Version = 4
+
+// Limits of the protocol. Both ends keep to them whatever the other one sends.
+const (
+	// MaxFrame is the longest frame in bytes, its newline included. A longer
+	// one is never sent, and one that comes in ends the connection.
+	MaxFrame = 16 << 20
+	// MaxRaw is the most raw bytes that follow one frame: small enough that
+	// a frame behind it waits for a millisecond, large enough that the headers
+	// cost nothing.
+	MaxRaw = 1 << 20
+	// MaxBody is the longest body that is collected in memory, in bytes: the
+	// text of 16 MiB of content in which every byte is escaped does not
+	// quite fit, any real one does. Streams may be longer.
+	MaxBody = 64 << 20
+	// BodyWindow is how far a sender of a body may be ahead of its receiver,
+	// in bytes: what one stream whose reader is slow holds in memory.
+	BodyWindow = 4 << 20
+	// MaxBanner is how many bytes a peer may print before its first frame or
+	// its mark: a login banner, a message of the day.
+	MaxBanner = 64 << 10
+	// MinToken is the shortest token that protects a connection, in characters.
+	MinToken = 32
+	// BulkArguments is the length from which the arguments of a call travel as
+	// a body, in bytes, where both ends can.
+	BulkArguments = 256 << 10
+	// ExportChunk is the most content bytes in one export/read reply.
+	ExportChunk = 256 << 10
+)
+
+// Limits of the two ends.
+const (
+	// DefaultCancelGrace is how long a cancelled call waits for its terminal
+	// reply before its outcome is unknown and the connection closed.
+	DefaultCancelGrace = 35 * time.Second
+	// DefaultMaxRequests is how many requests a server runs at once. Waits for
+	// process output count, so it is well above what one session needs.
+	DefaultMaxRequests = 256
+	// DefaultMaxPending is how many bytes of request data and bodies a server
+	// holds at once.
+	DefaultMaxPending = 2 * MaxBody
+	// maxCallbacks is how many callbacks a client answers at once.
+	maxCallbacks = 64
+	// maxEvents is how many events wait for a host that does not read. It can
+	// learn everything again from process/list, so beyond that the connection is
+	// ended rather than an event dropped.
+	maxEvents = 4096
+	// maxDepth is how deep JSON may nest.
+	maxDepth = 1000
+	// quotedHead is how many bytes of a line that is no frame an error quotes.
+	quotedHead = 160
+)
