@@ -13,13 +13,14 @@ import (
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/endpoint"
 )
 
 // Options say how a worker is reached and what its one session may do. The
 // zero value is a worker on stdio with the defaults of the protocol.
 type Options struct {
-	// Listen is the path of the Unix socket to serve, at most [MaxSocketPath]
-	// bytes; its directory is made 0700 when missing. Empty means that In and
+	// Listen is the path of the Unix socket to serve, at most
+	// [endpoint.MaxSocketPath] bytes; its directory is made 0700 when missing. Empty means that In and
 	// Out are the one connection.
 	Listen string
 	// State is the directory of the durable process records and of exports.
@@ -68,9 +69,6 @@ const (
 	DefaultLifetime = 600 * time.Second
 	// DefaultShutdownTimeout is the protocol's budget of a native worker.
 	DefaultShutdownTimeout = 7 * time.Second
-	// MaxSocketPath is what fits into a sockaddr_un on Linux, the terminating
-	// zero not counted: 107 bytes.
-	MaxSocketPath = 107
 	// maxTimeoutMS is the protocol's limit of a timeout in milliseconds.
 	maxTimeoutMS = 2147483647
 )
@@ -173,7 +171,7 @@ func (o Options) Check() error {
 	case o.Session == "":
 		return errors.New("a worker on a socket needs a session (--session)")
 	}
-	return CheckSocketPath(o.Listen)
+	return endpoint.CheckSocketPath(o.Listen)
 }
 
 func (o Options) withDefaults() Options {

@@ -1,0 +1,97 @@
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// lockPoll is how often a held lock is tried again. File locks cannot be
+// waited for with a deadline.
+const lockPoll = 10 * time.Millisecond
+
+// errLocked is what tryLock fails with while somebody else holds the lock.
+var errLocked = errors.New("held by another process")
+
+// Lock is an advisory lock on a file, held until Unlock or the death of its
+// process. It is never inherited by a child.
+type Lock struct{ file *os.File }
+
+// Acquire takes the lock on the file at path, which it makes, with its
+// directory, when missing. It waits for another holder until ctx ends; the
+// error then names the holder's process.
+func Acquire(ctx context.Context, path string) (*Lock, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	if err := await(ctx, f); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	// Whose it is matters to people only; the kernel keeps the lock itself.
+	err = f.Truncate(0)
+	if err == nil {
+		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	return &Lock{file: f}, nil
+}
+
+func await(ctx context.Context, f *os.File) error {
+	err := tryLock(f)
+	if !errors.Is(err, errLocked) {
+		return err
+	}
+	tick := time.NewTicker(lockPoll)
+	defer tick.Stop()
+	for errors.Is(err, errLocked) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w%s: %w", err, holder(f), ctx.Err())
+		case <-tick.C:
+			err = tryLock(f)
+		}
+	}
+	return err
+}
+
+func holder(f *os.File) string {
+	var b [24]byte
+	n, _ := f.ReadAt(b[:], 0) // an unreadable pid is left out of the message
+	if pid := strings.TrimSpace(string(b[:n])); pid != "" {
+		return " (pid " + pid + ")"
+	}
+	return ""
+}
+
+// Held reports whether somebody holds the lock on the file at path. A missing
+// file is not held.
+func Held(path string) (bool, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("lock: %w", err)
+	}
+	err = tryLock(f)
+	if errors.Is(err, errLocked) {
+		return true, f.Close()
+	}
+	return false, errors.Join(err, f.Close())
+}
+
+// Unlock gives the lock up. The file stays: removing it would let two
+// processes hold locks on two files of one name.
+func (l *Lock) Unlock() error { return l.file.Close() }

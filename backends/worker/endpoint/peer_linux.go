@@ -1,0 +1,211 @@
+package endpoint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxDepth bounds a walk up the process tree; a longer chain is refused.
+const maxDepth = 256
+
+// Peers decides who may connect to the sockets of this process.
+//
+// A command that reached its own worker's socket, or another session's, could
+// ask for more than it was given. So a peer is refused when a worker is among
+// its ancestors, unless that worker is an ancestor of ours too: a service that
+// runs inside somebody's session may have sessions of its own. Workers are
+// subreapers, so that a command cannot leave its worker by losing its parent.
+// Landlock's no_new_privs, which no process can drop, betrays the orphans of
+// workers that died.
+type Peers struct {
+	noNewPrivs bool
+}
+
+// NewPeers notes what this process is and gives it a name to be known by. It
+// must be called before the process confines a thread.
+func NewPeers(name string) (*Peers, error) {
+	if err := os.WriteFile("/proc/self/comm", []byte(name), 0); err != nil {
+		return nil, fmt.Errorf("name the process: %w", err)
+	}
+	nnp, err := noNewPrivs(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	return &Peers{noNewPrivs: nnp}, nil
+}
+
+// Check says why the peer of c may not connect, or nil. A peer outside of our
+// pid namespace, the host of a container, has no ancestors here and is let in.
+func (p *Peers) Check(c *net.UnixConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var cred *unix.Ucred
+	var credErr error
+	pidfd := -1
+	var pidfdErr error
+	err = raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		pidfd, pidfdErr = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+	})
+	if err := errors.Join(err, credErr); err != nil {
+		return fmt.Errorf("who the peer is: %w", err)
+	}
+	if pidfdErr == nil {
+		defer unix.Close(pidfd)
+	}
+	if cred.Pid == 0 {
+		return nil
+	}
+	if cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
+		return fmt.Errorf("process %d belongs to user %d", cred.Pid, cred.Uid)
+	}
+	if err := p.checkProcess(int(cred.Pid)); err != nil {
+		return err
+	}
+	switch {
+	case pidfdErr == nil:
+		// What was looked at was the peer only if the peer is still there: else
+		// its number may be somebody else's already.
+		return alive(pidfd, int(cred.Pid))
+	case errors.Is(pidfdErr, unix.ENOPROTOOPT):
+		return nil // before Linux 6.5
+	default:
+		return fmt.Errorf("process %d has gone: %w", cred.Pid, pidfdErr)
+	}
+}
+
+func (p *Peers) checkProcess(pid int) error {
+	peer, err := ancestry(pid)
+	if err != nil {
+		return err
+	}
+	own, err := ancestry(os.Getpid())
+	if err != nil {
+		return err
+	}
+	for _, a := range peer {
+		switch {
+		case a == own[0]:
+			return fmt.Errorf("process %d was started by this process", pid)
+		case a.name == InitName, a.name == WorkerName && !slices.Contains(own, a):
+			return fmt.Errorf("process %d was started by %s %d", pid, a.name, a.pid)
+		}
+	}
+	nnp, err := noNewPrivs(pid)
+	if err != nil {
+		return err
+	}
+	if nnp && !p.noNewPrivs {
+		return fmt.Errorf("process %d is confined", pid)
+	}
+	return nil
+}
+
+// process is one process of a chain; the start time tells it from a later one
+// with the same number.
+type process struct {
+	pid, parent int
+	start       uint64
+	name        string
+}
+
+// ancestry is the process and its ancestors, up to the first or up to one that
+// lives outside of our pid namespace. A tree that changed while it was walked
+// is walked again.
+func ancestry(pid int) ([]process, error) {
+	var last []process
+	var err error
+	for range 4 {
+		var chain []process
+		if chain, err = walk(pid); err != nil {
+			continue
+		}
+		if slices.Equal(chain, last) {
+			return chain, nil
+		}
+		last = chain
+	}
+	if err == nil {
+		err = errors.New("its ancestors keep changing")
+	}
+	return nil, fmt.Errorf("ancestors of process %d: %w", pid, err)
+}
+
+func walk(pid int) ([]process, error) {
+	var chain []process
+	for pid != 0 {
+		if len(chain) == maxDepth {
+			return nil, fmt.Errorf("more than %d", maxDepth)
+		}
+		p, err := readProcess(pid)
+		if err != nil {
+			return nil, err
+		}
+		chain = append(chain, p)
+		pid = p.parent
+	}
+	return chain, nil
+}
+
+func readProcess(pid int) (process, error) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return process{}, err
+	}
+	// The name stands in parentheses and may hold anything, parentheses too.
+	open, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
+	if open < 0 || end < open {
+		return process{}, fmt.Errorf("stat of process %d is malformed", pid)
+	}
+	fields := strings.Fields(string(stat[end+1:])) // from the third field on
+	const parentField, startField = 1, 19
+	if len(fields) <= startField {
+		return process{}, fmt.Errorf("stat of process %d is malformed", pid)
+	}
+	parent, err1 := strconv.Atoi(fields[parentField])
+	start, err2 := strconv.ParseUint(fields[startField], 10, 64)
+	if err := errors.Join(err1, err2); err != nil {
+		return process{}, fmt.Errorf("stat of process %d: %w", pid, err)
+	}
+	return process{pid: pid, parent: parent, start: start, name: string(stat[open+1 : end])}, nil
+}
+
+func noNewPrivs(pid int) (bool, error) {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return false, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if v, ok := strings.CutPrefix(line, "NoNewPrivs:"); ok {
+			return strings.TrimSpace(v) == "1", nil
+		}
+	}
+	return false, nil // before Linux 4.10
+}
+
+// alive reports an error when the process behind a pidfd has ended.
+func alive(pidfd, pid int) error {
+	fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(fds, 0)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return fmt.Errorf("process %d: %w", pid, err)
+		case n > 0:
+			return fmt.Errorf("process %d has ended", pid)
+		default:
+			return nil
+		}
+	}
+}

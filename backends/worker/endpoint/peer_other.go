@@ -1,0 +1,16 @@
+//go:build !linux
+
+package endpoint
+
+import "net"
+
+// Peers decides who may connect. Where commands are not confined there is
+// nothing that a command could gain at its worker's socket, and the directory
+// keeps other users out.
+type Peers struct{}
+
+// NewPeers has nothing to note on this system.
+func NewPeers(name string) (*Peers, error) { return &Peers{}, nil }
+
+// Check lets everybody in.
+func (*Peers) Check(*net.UnixConn) error { return nil }
