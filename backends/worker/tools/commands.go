@@ -4,14 +4,13 @@ import (
 	"context"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/process"
 )
 
-// Commands runs programs in the workspace. *process.Manager implements it.
+// Commands runs programs in the workspace. [*process.Manager] implements it.
 type Commands interface {
-	// Run runs a command to its end. It fails when the command could not be
-	// started, with [tool.Unsupported] when there is no shell or no such
-	// program, and when ctx ended; then the whole process group is dead.
-	Run(ctx context.Context, c tool.Command) (tool.CommandResult, error)
+	// Run runs a command to its end, or until it is adopted.
+	Run(ctx context.Context, c process.Command) (process.Result, error)
 	// Start starts a background process.
 	Start(ctx context.Context, r tool.StartRequest) (tool.Process, error)
 	List(ctx context.Context) ([]tool.Process, error)
@@ -20,3 +19,5 @@ type Commands interface {
 	Write(ctx context.Context, id string, data []byte) (tool.Process, error)
 	Stop(ctx context.Context, id string) (tool.Process, error)
 }
+
+var _ Commands = (*process.Manager)(nil)

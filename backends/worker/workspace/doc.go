@@ -3,10 +3,8 @@
 // A [Root] turns the paths that tools are given into names relative to the
 // directory and opens them in a way that no "..", no absolute path and no
 // symbolic link can lead out of it, not even one that is swapped in while a
-// call runs. Everything that leaves the directory fails with
+// call runs. Whatever would leave the directory fails with
 // [tool.PathOutsideRoot].
 //
 // What tools do with files, search and permission modes do not belong here.
 package workspace
-
-import _ "github.com/caisson-dev/caisson/backends/tool"

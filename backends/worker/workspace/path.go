@@ -140,8 +140,3 @@ func (r *Root) under(abs string) (string, bool) {
 	}
 	return "", false
 }
-
-func (r *Root) outside(p string) error {
-	return tool.Errorf(tool.PathOutsideRoot, "the path %q is outside the workspace %s", Format(p), r.dir).
-		WithHint("give a path relative to the workspace, or an absolute one under it").WithPath(Format(p))
-}

@@ -4,13 +4,26 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
-	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/caisson-dev/caisson/backends/tool"
 )
+
+// maxLinks is how many symbolic links one name may lead through: what Linux
+// allows too.
+const maxLinks = 40
+
+// ErrSpecial is what a device, pipe or socket gets where a regular file is
+// needed: reading one may block for ever or never end.
+var ErrSpecial = errors.New("not a regular file")
 
 // Root is an open directory. It stays the same directory when somebody renames
 // it. Its methods may be called concurrently; names are those that [Root.Name]
-// returns.
+// returns. Errors are [*tool.Error] of kind [tool.PathOutsideRoot] for a link
+// that leads out, else those of package os.
 type Root struct {
 	dir   string   // absolute, symbolic links resolved
 	names []string // dir and what it was opened as, for absolute paths
@@ -32,10 +45,10 @@ func Open(dir string) (*Root, error) {
 		return nil, err
 	}
 	names := []string{resolved}
-	if abs = filepath.Clean(abs); abs != resolved {
+	if abs != resolved {
 		names = append(names, abs)
 	}
-	return &Root{dir: resolved, names: slices.Clip(names), root: root}, nil
+	return &Root{dir: resolved, names: names, root: root}, nil
 }
 
 // Close lets go of the directory. Open files stay usable.
@@ -48,11 +61,147 @@ func (r *Root) Dir() string { return r.dir }
 // Abs is the absolute path of a name.
 func (r *Root) Abs(name string) string { return filepath.Join(r.dir, filepath.FromSlash(name)) }
 
-// errSpecial is what a device, pipe or socket gets where a regular file is needed.
-var errSpecial = errors.New("not a regular file")
-
-// Open opens a regular file or directory for reading. It never blocks on a
-// pipe and refuses devices, pipes and sockets.
+// Open opens a regular file or a directory for reading and says what it is.
+// Anything else is [ErrSpecial]; opening a pipe does not block.
 func (r *Root) Open(name string) (*os.File, fs.FileInfo, error) {
-	return nil, nil, errSpecial
+	f, err := in(r, name, func(name string) (*os.File, error) {
+		return r.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		err = &fs.PathError{Op: "open", Path: name, Err: ErrSpecial}
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// Stat describes a file, through symbolic links.
+func (r *Root) Stat(name string) (fs.FileInfo, error) { return in(r, name, r.root.Stat) }
+
+// Lstat describes an entry. A symbolic link is described itself.
+func (r *Root) Lstat(name string) (fs.FileInfo, error) {
+	info, err := r.root.Lstat(name)
+	if err == nil || !escapes(err) {
+		return info, err
+	}
+	local, err := r.resolve(name, false)
+	if err != nil {
+		return nil, err
+	}
+	info, err = r.root.Lstat(local)
+	return info, r.leaves(name, err)
+}
+
+// openRoot opens a directory as a root of its own, from which no name leads
+// further up.
+func (r *Root) openRoot(name string) (*os.Root, error) {
+	// The slash makes a pipe fail instead of blocking.
+	return in(r, name, func(name string) (*os.Root, error) { return r.root.OpenRoot(name + "/") })
+}
+
+// mkdirAll makes a directory and those above it. Existing ones are left alone.
+func (r *Root) mkdirAll(name string) error {
+	_, err := in(r, name, func(name string) (struct{}, error) {
+		return struct{}{}, r.root.MkdirAll(name, 0o777)
+	})
+	return err
+}
+
+// in does op to a name. An os.Root refuses every absolute link, so that op is tried again
+// with links resolved here when one stood in the way. The second
+// try is as safe as the first: it goes through the os.Root too.
+func in[T any](r *Root, name string, op func(name string) (T, error)) (T, error) {
+	v, err := op(name)
+	if err == nil || !escapes(err) {
+		return v, err
+	}
+	local, err := r.resolve(name, true)
+	if err != nil {
+		return v, err
+	}
+	v, err = op(local)
+	return v, r.leaves(name, err)
+}
+
+// leaves gives an escape its kind and returns every other error as it is.
+func (r *Root) leaves(name string, err error) error {
+	if err != nil && escapes(err) {
+		return r.linkOutside(name)
+	}
+	return err
+}
+
+// resolve follows the symbolic links of a name by reading them one by one and
+// returns a name without any; missing entries count as no links. followLast
+// says whether the last component is followed too.
+func (r *Root) resolve(name string, followLast bool) (string, error) {
+	done := "."
+	rest := strings.Split(name, "/")
+	for links := 0; len(rest) > 0; {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			// done holds no links, so that its parent is what stands before it.
+			if done == "." {
+				return "", r.linkOutside(name)
+			}
+			done = path.Dir(done)
+			continue
+		}
+		next := path.Join(done, part)
+		info, err := r.root.Lstat(next)
+		if err != nil || info.Mode()&fs.ModeSymlink == 0 || (len(rest) == 0 && !followLast) {
+			done = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", &fs.PathError{Op: "open", Path: name, Err: syscall.ELOOP}
+		}
+		target, err := r.root.Readlink(next)
+		if err != nil {
+			return "", err
+		}
+		if filepath.IsAbs(target) {
+			local, ok := r.under(target)
+			if !ok {
+				return "", r.linkOutside(name)
+			}
+			target, done = local, "."
+		}
+		rest = append(strings.Split(filepath.ToSlash(target), "/"), rest...)
+	}
+	return done, nil
+}
+
+// escapes recognises what os.Root answers when a name leads out of it; the
+// standard library gives that error no name.
+func escapes(err error) bool {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		err = pathErr.Err
+	}
+	var linkErr *os.LinkError
+	if errors.As(err, &linkErr) {
+		err = linkErr.Err
+	}
+	return err.Error() == "path escapes from parent"
+}
+
+func (r *Root) outside(p string) error {
+	return tool.Errorf(tool.PathOutsideRoot, "the path %q is outside the workspace %s", Format(p), r.dir).
+		WithHint("give a path relative to the workspace, or an absolute one under it").WithPath(Format(p))
+}
+
+func (r *Root) linkOutside(name string) error {
+	return tool.Errorf(tool.PathOutsideRoot, "%q leads out of the workspace %s through a symbolic link", Format(name), r.dir).
+		WithHint("only files inside the workspace can be used").WithPath(Format(name))
 }
