@@ -5,6 +5,7 @@
 package profile
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -28,6 +29,14 @@ const (
 type Profile struct {
 	Name    string `json:"name"`
 	Backend string `json:"backend"`
+
+	// Written holds the members that make an environment what it is, as the
+	// user wrote them, in canonical JSON, constraints applied. The identity is
+	// made of it, so that a default that changes never changes an identity.
+	Written map[string]json.RawMessage `json:"written,omitempty"`
+
+	// Warnings say what was accepted and has no effect. They are not saved.
+	Warnings []string `json:"-"`
 
 	// Where the workspace is and what is in it.
 	Workspace       string  `json:"workspace,omitempty"`
@@ -104,6 +113,13 @@ type Profile struct {
 	// command
 	Command []string `json:"command,omitempty"`
 }
+
+// The values of ContainerPolicy.
+const (
+	PolicyPerSession = "per_session"
+	PolicyPersistent = "persistent"
+	PolicyPerCall    = "per_call"
+)
 
 // Mount is a host folder inside the environment.
 type Mount struct {
