@@ -84,18 +84,10 @@ type FileSystem interface {
 
 // MaxFileRead is the most that one FileSystem.ReadFile returns, and the most
 // that one WriteFile or write_file takes, in bytes.
-const MaxFileRead = 16 << 20
+const MaxFileRead = tool.MaxFileBytes
 
-// FileInfo describes one entry. Name and Path are written as tools write them:
-// what is not valid UTF-8 stands as "bytes:" and percent-encoding.
-type FileInfo struct {
-	Name    string    `json:"name"`
-	Path    string    `json:"path"`
-	Type    string    `json:"type"` // file, directory, symlink, other
-	Size    int64     `json:"size"`
-	Mode    string    `json:"mode"` // as "0644"
-	ModTime time.Time `json:"mtime"`
-}
+// FileInfo describes one entry.
+type FileInfo = tool.FileInfo
 
 // Events carries process events and changes of state to any number of
 // subscribers. A subscriber that falls behind by more than its bound is ended

@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 
-	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
@@ -53,5 +52,3 @@ func (s *Set) Call(ctx context.Context, r tool.Request) (tool.Result, error) {
 
 // Descriptions are the tools that this set can run, sorted by name.
 func (s *Set) Descriptions() []tool.Description { return nil }
-
-var _ backends.FileSystem = (*Set)(nil)
