@@ -7,6 +7,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"path/filepath"
 )
 
 // ErrIdle is what [Run] returns when nobody was connected for the lifetime: an
@@ -21,3 +22,6 @@ var ErrIdle = errors.New("no connection for the worker's lifetime")
 func Run(ctx context.Context, o Options) error {
 	return errors.ErrUnsupported
 }
+
+// SessionDir is the directory of one session's records below a state directory.
+func SessionDir(state, session string) string { return filepath.Join(state, "sessions", session) }

@@ -1,0 +1,190 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/worker"
+	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+)
+
+// AttachOptions say which worker to reach and how to start it.
+type AttachOptions struct {
+	// Worker are the options of the worker that is started when none listens.
+	// Listen, State and Session are needed.
+	Worker worker.Options
+	// Mark is printed first, as a line of its own, so that the host knows where
+	// the worker's bytes begin. Empty prints nothing.
+	Mark string
+	// Control is the control socket of the environment's [Init]; empty, or
+	// nobody there, means that Attach starts the worker itself, detached.
+	Control string
+	// Executable is this program; empty means [os.Executable].
+	Executable string
+	// Stdin and Stdout are joined to the worker. Both are closed at the end; a
+	// read of Stdin that cannot be interrupted is left behind.
+	Stdin  io.ReadCloser
+	Stdout io.WriteCloser
+}
+
+// Register defines the worker's flags and --mark and --control on flags.
+func (o *AttachOptions) Register(flags *flag.FlagSet) {
+	o.Worker.Register(flags)
+	flags.StringVar(&o.Mark, "mark", o.Mark, "print `word` on a line of its own before anything else")
+	flags.StringVar(&o.Control, "control", o.Control, "ask the init that listens on this `socket` for the worker")
+}
+
+// Args are the flags that give these options.
+func (o AttachOptions) Args() []string {
+	args := o.Worker.Args()
+	if o.Mark != "" {
+		args = append(args, "--mark="+o.Mark)
+	}
+	if o.Control != "" {
+		args = append(args, "--control="+o.Control)
+	}
+	return args
+}
+
+// Attach joins the streams to the worker of a session and returns when either
+// side has ended: at the end of the input it waits for what the worker still
+// answers, at the end of the worker's output for nothing.
+func Attach(ctx context.Context, o AttachOptions) error {
+	err := attach(ctx, o)
+	return errors.Join(err, ignoreClosed(o.Stdin.Close()), ignoreClosed(o.Stdout.Close()))
+}
+
+func attach(ctx context.Context, o AttachOptions) error {
+	if err := o.Worker.Check(); err != nil {
+		return err
+	}
+	if o.Worker.Listen == "" {
+		return errors.New("attach needs the worker's socket (--listen)")
+	}
+	if o.Mark != "" {
+		if _, err := io.WriteString(o.Stdout, o.Mark+"\n"); err != nil {
+			return fmt.Errorf("print the mark: %w", err)
+		}
+	}
+	conn, err := Connect(ctx, o.Worker, func(ctx context.Context) error {
+		if o.Control != "" {
+			err := ask(ctx, o.Control, o.Worker)
+			if !nobodyThere(err) {
+				return err
+			}
+		}
+		return Start(ctx, o.Executable, o.Worker, nil)
+	})
+	if err != nil {
+		return err
+	}
+	return relay(ctx, conn, o.Stdin, o.Stdout)
+}
+
+// Connect connects to the worker that o describes. When none listens it calls
+// start, which returns once one does; a file lock keeps two starters apart.
+func Connect(ctx context.Context, o worker.Options, start func(context.Context) error) (*net.UnixConn, error) {
+	conn, err := dial(ctx, o.Listen)
+	if err == nil || !nobodyThere(err) {
+		return conn, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	lock, err := endpoint.Acquire(ctx, filepath.Join(worker.SessionDir(o.State, o.Session), "start.lock"))
+	if err != nil {
+		return nil, fmt.Errorf("another process is starting the worker: %w", err)
+	}
+	defer lock.Unlock() // closing a file that nothing was written to
+	conn, err = dial(ctx, o.Listen)
+	if err == nil || !nobodyThere(err) {
+		return conn, err
+	}
+	if err := start(ctx); err != nil {
+		return nil, err
+	}
+	return dial(ctx, o.Listen)
+}
+
+func dial(ctx context.Context, path string) (*net.UnixConn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the worker: %w", err)
+	}
+	return conn.(*net.UnixConn), nil
+}
+
+// nobodyThere reports whether a dial failed because nothing listens.
+func nobodyThere(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, fs.ErrClosed) || errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// relay copies both ways until the connection's output ends.
+func relay(ctx context.Context, conn *net.UnixConn, in io.ReadCloser, out io.Writer) error {
+	inbound := make(chan error, 1)
+	go func() { inbound <- copyIn(conn, in) }()
+	outbound := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(out, conn)
+		outbound <- err
+	}()
+
+	var err error
+	drain := time.NewTimer(drainTimeout)
+	drain.Stop()
+	defer drain.Stop()
+	for waiting := true; waiting; {
+		select {
+		case err = <-outbound:
+			// The input, if it still comes, has nowhere to go.
+			return errors.Join(ignoreGone(err), ignoreClosed(conn.Close()))
+		case err = <-inbound:
+			inbound = nil
+			if err != nil {
+				waiting = false
+				break
+			}
+			drain.Reset(drainTimeout)
+		case <-drain.C:
+			err, waiting = errors.New("the worker did not end the connection"), false
+		case <-ctx.Done():
+			err, waiting = ctx.Err(), false
+		}
+	}
+	err = errors.Join(ignoreGone(err), ignoreClosed(conn.Close()))
+	<-outbound // ended by the close
+	return err
+}
+
+// copyIn passes the input on and ends the worker's when it has ended.
+func copyIn(conn *net.UnixConn, in io.Reader) error {
+	// Not io.Copy: its buffer is smaller than what an engine hands over at once.
+	_, err := io.CopyBuffer(struct{ io.Writer }{conn}, struct{ io.Reader }{in}, make([]byte, copyBuffer))
+	if err != nil {
+		return err
+	}
+	return ignoreGone(conn.CloseWrite())
+}
+
+// ignoreGone drops errors that only say that the other side has ended.
+func ignoreGone(err error) error {
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ENOTCONN) {
+		return nil
+	}
+	return ignoreClosed(err)
+}

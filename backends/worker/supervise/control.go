@@ -1,0 +1,99 @@
+package supervise
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+
+	"github.com/caisson-dev/caisson/backends/worker"
+)
+
+// The control socket takes one message each way: which worker is wanted, by
+// its flags, and what became of it. The sender ends its side after it.
+type (
+	controlRequest struct {
+		Args []string `json:"args"`
+	}
+	controlReply struct {
+		Error string `json:"error,omitempty"`
+	}
+)
+
+// ask asks the init behind the control socket for a worker, and returns once
+// that worker listens. [nobodyThere] tells when there is no init.
+func ask(ctx context.Context, control string, o worker.Options) error {
+	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
+	defer cancel()
+	conn, err := dial(ctx, control)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return err
+		}
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	if err := send(conn, controlRequest{Args: o.Args()}); err != nil {
+		return fmt.Errorf("ask init for a worker: %w", err)
+	}
+	var reply controlReply
+	if err := receive(conn, &reply); err != nil {
+		return fmt.Errorf("ask init for a worker: %w", err)
+	}
+	if reply.Error != "" {
+		return errors.New(reply.Error)
+	}
+	return nil
+}
+
+// halfCloser is a connection whose sending side can end alone.
+type halfCloser interface {
+	io.Writer
+	CloseWrite() error
+}
+
+func send(conn halfCloser, message any) error {
+	b, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Write(b); err != nil {
+		return err
+	}
+	return conn.CloseWrite()
+}
+
+func receive(conn io.Reader, message any) error {
+	b, err := io.ReadAll(io.LimitReader(conn, maxControl+1))
+	if err != nil {
+		return err
+	}
+	if len(b) > maxControl {
+		return fmt.Errorf("a message of more than %d bytes", maxControl)
+	}
+	return json.Unmarshal(b, message)
+}
+
+// options are the worker's options that a request asks for.
+func (r controlRequest) options() (worker.Options, error) {
+	var o worker.Options
+	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	o.Register(flags)
+	if err := flags.Parse(r.Args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if o.Listen == "" {
+		return o, errors.New("the worker has no socket (--listen)")
+	}
+	return o, o.Check()
+}

@@ -1,0 +1,36 @@
+package supervise
+
+import "time"
+
+const (
+	// startTimeout bounds the start of a worker until it listens. A worker is
+	// there in some 20 ms; one that waits for the end of its predecessor takes
+	// up to that one's shutdown budget.
+	startTimeout = 15 * time.Second
+	// drainTimeout is how long Attach waits, after its input has ended, for the
+	// worker to answer what it still can: the protocol's grace for a cancelled
+	// call.
+	drainTimeout = 35 * time.Second
+	// controlTimeout bounds one exchange on the control socket, a start included.
+	controlTimeout = startTimeout + 5*time.Second
+	// maxControls is how many exchanges on the control socket go on at once.
+	maxControls = 32
+	// maxControl is the longest message on the control socket in bytes: the
+	// flags of a worker.
+	maxControl = 256 << 10
+	// killTimeout bounds how long the processes of a dead worker are hunted: a
+	// killed process is gone in milliseconds unless the kernel holds it.
+	killTimeout = 4 * time.Second
+	// killInterval is how often that hunt looks again.
+	killInterval = 20 * time.Millisecond
+	// terminateSlack is what a worker gets beyond its own shutdown budget.
+	terminateSlack = time.Second
+	// maxLog is the size of a worker's log in bytes beyond which the next worker
+	// moves it aside, and the most that one worker writes.
+	maxLog = 1 << 20
+	// maxQuote is how much of a failed worker's last words an error quotes.
+	maxQuote = 2 << 10
+	// copyBuffer is the size of Attach's reads: as much as a pipe holds by
+	// default on its way through an engine, several times over.
+	copyBuffer = 256 << 10
+)
