@@ -39,8 +39,10 @@ const (
 	MaxPreviewBytes     = 4 << 20
 	// maxName bounds a name, so that a URI stays usable.
 	maxName = 255
-	// maxRecord bounds the record of one artifact, which holds two names and a
-	// path.
+	// maxSource bounds the source path and the profile's name together: twice
+	// the longest path of Linux.
+	maxSource = 8 << 10
+	// maxRecord bounds the record of one artifact: all of the above, escaped.
 	maxRecord = 64 << 10
 )
 
@@ -91,11 +93,11 @@ const idPrefix = "sha256:"
 
 // digest returns the hex digits of an id, or [ErrInvalid].
 func digest(id string) (string, error) {
-	hex, ok := strings.CutPrefix(id, idPrefix)
-	if !ok || !isDigest(hex) {
+	sum, ok := strings.CutPrefix(id, idPrefix)
+	if !ok || !isDigest(sum) {
 		return "", fmt.Errorf("%w: %q is not %s and 64 hex digits", ErrInvalid, id, idPrefix)
 	}
-	return hex, nil
+	return sum, nil
 }
 
 func isDigest(s string) bool {

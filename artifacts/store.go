@@ -2,10 +2,22 @@ package artifacts
 
 import (
 	"context"
-	"io"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"time"
+)
+
+// The directories and files of a store.
+const (
+	blobsDir = "blobs"
+	indexDir = "index"
+	tmpDir   = "tmp"
+	lockFile = "lock"
 )
 
 // Options are what a store may be given; the zero value will do.
@@ -27,74 +39,262 @@ type Store struct {
 // Open opens the store in the directory, which is made, private to the user,
 // when it is not there.
 func Open(dir string, o Options) (*Store, error) {
-	panic("unwritten")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("the artifact store cannot be made: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("the artifact store cannot be opened: %w", err)
+	}
+	for _, d := range []string{blobsDir, indexDir, tmpDir} {
+		if err := root.Mkdir(d, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, errors.Join(fmt.Errorf("the artifact store cannot be made: %w", err), root.Close())
+		}
+	}
+	s := &Store{root: root, log: o.Log, now: o.Now}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	return s, nil
 }
 
-// Close releases the directory; open readers stay usable.
+// Close releases the directory; open contents stay usable.
 func (s *Store) Close() error { return s.root.Close() }
-
-// PublishRequest describes a content that is about to arrive.
-type PublishRequest struct {
-	SessionID string
-	// Name is a base name of at most 255 bytes.
-	Name string
-	// SourcePath and Profile say where it comes from.
-	SourcePath string
-	Profile    string
-	// Size is what the sender declared, in bytes; negative when it did not.
-	Size int64
-}
-
-// Publish stores the content of r as it arrives, hashing while it writes. More
-// than [MaxSize] is [ErrTooLarge], another size than the declared one
-// [ErrSize]; a failed publication leaves nothing behind. The artifact is on
-// disk, synced, when Publish returns. Between reads ctx is heeded; a reader
-// that blocks is the caller's to close.
-func (s *Store) Publish(ctx context.Context, req PublishRequest, r io.Reader) (Artifact, error) {
-	panic("unwritten")
-}
 
 // List returns the artifacts of the session, or of every session when it is
 // empty, oldest first. Records that cannot be read are logged and left alone.
-func (s *Store) List(session string) ([]Artifact, error) { panic("unwritten") }
+func (s *Store) List(session string) ([]Artifact, error) {
+	if session != "" {
+		if err := checkSession(session); err != nil {
+			return nil, err
+		}
+	}
+	records, err := s.records(session, "")
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Artifact, len(records))
+	for i, r := range records {
+		all[i] = r.Artifact
+	}
+	return all, nil
+}
 
 // Get returns the artifact that the URI names, or [ErrNotFound].
-func (s *Store) Get(uri string) (Artifact, error) { panic("unwritten") }
-
-// Find returns the newest artifact with the content id, or [ErrNotFound].
-func (s *Store) Find(id string) (Artifact, error) { panic("unwritten") }
-
-// Content is an open content. It may outlive the deletion of its artifact.
-type Content interface {
-	io.ReaderAt
-	io.Reader
-	io.Closer
-	Size() int64
+func (s *Store) Get(uri string) (Artifact, error) {
+	session, id, name, err := ParseURI(uri)
+	if err != nil {
+		return Artifact{}, err
+	}
+	a, err := s.readRecord(recordPath(session, id, name))
+	if err != nil {
+		return Artifact{}, fmt.Errorf("%s: %w", uri, err)
+	}
+	return a, nil
 }
 
-// OpenContent opens the content id for reading, or says [ErrNotFound].
-func (s *Store) OpenContent(id string) (Content, error) { panic("unwritten") }
-
-// Read returns at most length bytes of the content from offset on, and whether
-// they are its last. A length that is not positive, or above [MaxRead], is
-// MaxRead; an offset at or behind the end gives no bytes and eof.
-func (s *Store) Read(id string, offset, length int64) (data []byte, eof bool, err error) {
-	panic("unwritten")
-}
-
-// Save writes the content to a file of the host, whole or not at all. The path
-// is absolute, its directory exists. An existing file is [ErrExists] unless
-// overwrite is set.
-func (s *Store) Save(ctx context.Context, id, path string, overwrite bool) error {
-	panic("unwritten")
+// Find returns the artifact with the content id that was published last, in
+// whichever session, or [ErrNotFound].
+func (s *Store) Find(id string) (Artifact, error) {
+	sum, err := digest(id)
+	if err != nil {
+		return Artifact{}, err
+	}
+	records, err := s.records("", sum)
+	if err != nil {
+		return Artifact{}, err
+	}
+	if len(records) == 0 {
+		return Artifact{}, fmt.Errorf("%s: %w", id, ErrNotFound)
+	}
+	return records[len(records)-1].Artifact, nil
 }
 
 // Delete removes the artifact that the URI names, and its content when nothing
 // else refers to it. What is not there is [ErrNotFound].
-func (s *Store) Delete(ctx context.Context, uri string) error { panic("unwritten") }
+func (s *Store) Delete(ctx context.Context, uri string) error {
+	session, id, name, err := ParseURI(uri)
+	if err != nil {
+		return err
+	}
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	path := recordPath(session, id, name)
+	if err := s.root.Remove(path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", uri, ErrNotFound)
+	} else if err != nil {
+		return fmt.Errorf("%s cannot be deleted: %w", uri, err)
+	}
+	return s.untie(session, id)
+}
+
+// untie removes what a removed record may have been the last to need: the
+// session's directory and the content. The lock is held.
+func (s *Store) untie(session, id string) error {
+	sum, err := digest(id)
+	if err != nil {
+		return err
+	}
+	dir := indexDir + "/" + session
+	if err := s.syncDir(dir); err != nil {
+		return err
+	}
+	// A directory that still holds records stays; that is the answer wanted.
+	if names, err := s.names(dir); err == nil && len(names) == 0 {
+		if err := s.root.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("the index of session %s cannot be removed: %w", session, err)
+		}
+	}
+	used, err := s.referenced(sum)
+	if err != nil || used {
+		return err
+	}
+	if err := s.root.Remove(blobPath(sum)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the content %s cannot be removed: %w", id, err)
+	}
+	return s.syncDir(blobsDir)
+}
+
+// staleAfter is how long a content that stopped arriving is left in tmp: no
+// publication goes without a byte for that long.
+const staleAfter = 24 * time.Hour
 
 // Expire removes the artifacts that are older than keep, when keep is
 // positive, and what crashes left behind; it returns what it removed.
 func (s *Store) Expire(ctx context.Context, keep time.Duration) ([]Artifact, error) {
-	panic("unwritten")
+	unlock, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	var removed []Artifact
+	if keep > 0 {
+		records, err := s.records("", "")
+		if err != nil {
+			return nil, err
+		}
+		deadline := s.now().Add(-keep)
+		for _, r := range records {
+			if !r.CreatedAt.Before(deadline) {
+				break // they are in the order of their age
+			}
+			if err := ctx.Err(); err != nil {
+				return removed, err
+			}
+			if err := s.root.Remove(r.path); err != nil {
+				return removed, fmt.Errorf("%s cannot be expired: %w", r.URI, err)
+			}
+			removed = append(removed, r.Artifact)
+			if err := s.untie(r.SessionID, r.ID); err != nil {
+				return removed, err
+			}
+		}
+	}
+	return removed, errors.Join(s.sweepBlobs(), s.sweepTmp())
+}
+
+// sweepBlobs removes contents that no record refers to. The lock is held, so
+// none of them is about to be tied.
+func (s *Store) sweepBlobs() error {
+	names, err := s.names(blobsDir)
+	if err != nil {
+		return err
+	}
+	used := make(map[string]bool)
+	err = s.walkIndex("", func(_, file string) error {
+		if sum, ok := recordDigest(file); ok {
+			used[sum] = true
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !isDigest(name) || used[name] {
+			continue // not ours, or needed
+		}
+		if err := s.root.Remove(blobPath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("an unreferenced content cannot be removed: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) sweepTmp() error {
+	names, err := s.names(tmpDir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		path := tmpDir + "/" + name
+		info, err := s.root.Lstat(path)
+		if err != nil || s.now().Sub(info.ModTime()) < staleAfter {
+			continue // it has just been published, or is arriving
+		}
+		if err := s.root.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("an abandoned content cannot be removed: %w", err)
+		}
+	}
+	return nil
+}
+
+// names lists a directory of the store, in no order. One that is gone is empty.
+func (s *Store) names(dir string) ([]string, error) {
+	f, err := s.root.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("the artifact store cannot be read: %w", err)
+	}
+	names, err := f.Readdirnames(-1)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("the artifact store cannot be read: %w", err)
+	}
+	return names, nil
+}
+
+// createTmp makes a file of a random name in tmp.
+func (s *Store) createTmp(mode fs.FileMode) (*os.File, string, error) {
+	var random [10]byte
+	rand.Read(random[:]) // never fails, as documented
+	path := tmpDir + "/" + hex.EncodeToString(random[:])
+	f, err := s.root.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return nil, "", fmt.Errorf("the artifact store cannot be written: %w", err)
+	}
+	return f, path, nil
+}
+
+// writeAtomic puts the data under the path, whole and synced.
+func (s *Store) writeAtomic(path, dir string, data []byte) error {
+	f, tmp, err := s.createTmp(0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = s.root.Rename(tmp, path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("the artifact store cannot be written: %w", err), s.discard(tmp))
+	}
+	return s.syncDir(dir)
+}
+
+// discard removes a temporary file that may be gone already.
+func (s *Store) discard(path string) error {
+	if err := s.root.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
