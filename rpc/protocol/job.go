@@ -1,0 +1,83 @@
+package protocol
+
+import "encoding/json"
+
+// JobRunParams runs one command to its end, in a fresh directory of an
+// environment unless CWD says where. One of SessionID and Profile stands, and
+// one of Argv and Script.
+type JobRunParams struct {
+	SessionID string   `json:"sessionId,omitzero"`
+	Profile   string   `json:"profile,omitzero"`
+	Argv      []string `json:"argv,omitempty"`
+	Script    *Script  `json:"script,omitzero"`
+	// InputFiles are put into the directory; paths are relative and stay inside.
+	InputFiles     map[string]InputFile `json:"inputFiles,omitempty"`
+	CWD            string               `json:"cwd,omitzero"`
+	Stdin          string               `json:"stdin,omitzero"`
+	Env            map[string]string    `json:"env,omitempty"`
+	Actor          *Actor               `json:"actor,omitzero"`
+	PermissionMode PermissionMode       `json:"permissionMode,omitzero"`
+	Constraints    *Constraints         `json:"constraints,omitzero"`
+	// Encoding is of the output; utf8 when missing.
+	Encoding Encoding `json:"encoding,omitzero"`
+	// Collect are globs of what comes back as artifacts.
+	Collect       []string `json:"collect,omitempty"`
+	WorkDoneToken Token    `json:"workDoneToken,omitzero"`
+}
+
+// Script is a program text and what runs it.
+type Script struct {
+	Interpreter string `json:"interpreter"`
+	Source      string `json:"source"`
+}
+
+// InputFile is a file's content; one of its members stands.
+type InputFile struct {
+	Text   *string `json:"text,omitzero"`
+	Base64 []byte  `json:"base64,omitempty"`
+}
+
+// JobRunResult is the answer to job/run.
+type JobRunResult struct {
+	Stdout    string     `json:"stdout"`
+	Stderr    string     `json:"stderr"`
+	Encoding  Encoding   `json:"encoding"`
+	ExitCode  int        `json:"exitCode"`
+	Signal    string     `json:"signal,omitzero"`
+	TimedOut  bool       `json:"timedOut"`
+	Truncated bool       `json:"truncated"`
+	Artifacts []Artifact `json:"artifacts"`
+}
+
+// CodeRunParams runs a program that calls tools.
+type CodeRunParams struct {
+	SessionID string `json:"sessionId"`
+	Code      string `json:"code"`
+	// Tools are the tools that the program may call; missing means all.
+	Tools []string `json:"tools,omitempty"`
+	// TimeoutMs is the environment's when missing.
+	TimeoutMs  int64      `json:"timeoutMs,omitzero"`
+	ResultView ResultView `json:"resultView,omitzero"`
+}
+
+// ResultView is what a program sees of a tool's result.
+type ResultView string
+
+// The views of a result.
+const (
+	ResultViewContent    ResultView = "content"
+	ResultViewStructured ResultView = "structured"
+)
+
+// Values are all views of a result.
+func (ResultView) Values() []ResultView { return []ResultView{ResultViewContent, ResultViewStructured} }
+
+// CodeRunResult is the answer to code/run. A program that fails or times out is
+// an answer with Error.
+type CodeRunResult struct {
+	Logs        []string        `json:"logs"`
+	Value       json.RawMessage `json:"value"`
+	Error       string          `json:"error,omitzero"`
+	Media       []Content       `json:"media,omitempty"`
+	CallSummary json.RawMessage `json:"callSummary,omitempty"`
+}
