@@ -1,0 +1,460 @@
+package docker
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/api/types/network"
+	"github.com/docker/docker/api/types/volume"
+	"github.com/docker/docker/client"
+	"github.com/docker/docker/pkg/stdcopy"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// This is the only file that imports the engine's client library. It turns our
+// types into the library's and its errors into ours, and decides nothing.
+
+// What an engine's answer can mean beside success.
+var (
+	errNotFound = errors.New("not found")
+	errConflict = errors.New("conflict")
+)
+
+// engine is a connection to one daemon.
+type engine struct {
+	endpoint  endpoint
+	api       *client.Client
+	transport *http.Transport
+	dial      dialFunc
+}
+
+type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// newEngine prepares a connection; nothing is dialled yet.
+func newEngine(e endpoint) (*engine, error) {
+	host := e.Host
+	if e.scheme() == "ssh" {
+		// Any address will do: the dialler knows where to go.
+		host = "http://docker.invalid"
+	}
+	transport := &http.Transport{MaxIdleConns: 6, IdleConnTimeout: idleConnection}
+	// The library sets the transport up for sockets and named pipes.
+	api, err := client.NewClientWithOpts(
+		client.WithHTTPClient(&http.Client{Transport: transport, CheckRedirect: client.CheckRedirect}),
+		client.WithHost(host),
+		client.WithAPIVersionNegotiation(),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", e, err)
+	}
+	dial, err := e.dialer(transport.DialContext)
+	if err != nil {
+		return nil, err
+	}
+	if e.scheme() == "ssh" {
+		transport.Proxy = nil
+	}
+	// Dialled here and not by the transport's own means: the library hijacks
+	// connections past the transport, and only a plain DialContext serves both.
+	transport.DialContext = holdable(dial)
+	return &engine{endpoint: e, api: api, transport: transport, dial: dial}, nil
+}
+
+// dialer bounds the time of inner, or replaces it for ssh, and adds TLS.
+func (e endpoint) dialer(inner dialFunc) (dialFunc, error) {
+	if e.scheme() == "ssh" {
+		args, err := sshArgs(e.Host)
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialCommand(ctx, "ssh", args...)
+		}, nil
+	}
+	var config *tls.Config
+	if e.TLS != nil {
+		var err error
+		if config, err = e.TLS.config(e.Host); err != nil {
+			return nil, err
+		}
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		conn, err := inner(ctx, network, address)
+		if err != nil || config == nil {
+			return conn, err
+		}
+		secure := tls.Client(conn, config)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			conn.Close()
+			return nil, err
+		}
+		return secure, nil
+	}, nil
+}
+
+// heldConn is the context key under which a caller that hijacks a connection
+// learns of it, so that it can end a request that the library cannot cancel.
+type heldConn struct{}
+
+func holdable(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if hold, ok := ctx.Value(heldConn{}).(func(net.Conn)); ok && err == nil {
+			hold(conn)
+		}
+		return conn, err
+	}
+}
+
+// close ends idle connections.
+func (e *engine) close() error { return e.api.Close() }
+
+// hello makes sure that the daemon answers and says what it is.
+func (e *engine) hello(ctx context.Context) (daemonInfo, error) {
+	limit := answerTimeout
+	if e.endpoint.scheme() == "ssh" {
+		limit = sshTimeout
+	} else if err := e.probe(ctx); err != nil {
+		return daemonInfo{}, e.unreachable(err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	ping, err := e.api.Ping(bounded)
+	if err != nil {
+		if ctx.Err() == nil && bounded.Err() != nil {
+			err = fmt.Errorf("it did not answer within %s", limit)
+		}
+		return daemonInfo{}, e.unreachable(err)
+	}
+	e.api.NegotiateAPIVersionPing(ping)
+	info, err := e.api.Info(bounded)
+	if err != nil {
+		return daemonInfo{}, e.failed("asking what it is", err)
+	}
+	d := daemonInfo{
+		ID:       info.ID,
+		Version:  info.ServerVersion,
+		API:      e.api.ClientVersion(),
+		Platform: platform{OS: info.OSType, Arch: goArch(info.Architecture)},
+		System:   info.OperatingSystem,
+	}
+	for _, option := range info.SecurityOptions {
+		name, _, _ := strings.Cut(option, ",")
+		d.Rootless = d.Rootless || name == "name=rootless"
+		d.Remapped = d.Remapped || name == "name=userns"
+	}
+	return d, nil
+}
+
+// probe dials once, because the library hides why a connection failed.
+func (e *engine) probe(ctx context.Context) error {
+	scheme, address, _ := strings.Cut(e.endpoint.Host, "://")
+	conn, err := e.dial(ctx, scheme, address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// goArch is Go's name of a CPU that a daemon names as uname does.
+func goArch(machine string) string {
+	switch machine {
+	case "x86_64":
+		return "amd64"
+	case "aarch64":
+		return "arm64"
+	case "i386", "i686":
+		return "386"
+	case "armv6l", "armv7l":
+		return "arm"
+	}
+	return machine
+}
+
+// image looks for an image; want, unless zero, chooses among its platforms
+// where the daemon can.
+func (e *engine) image(ctx context.Context, ref string, want platform) (imageInfo, error) {
+	var options []client.ImageInspectOption
+	if want != (platform{}) && e.atLeast(1, 49) {
+		options = append(options, client.ImageInspectWithPlatform(want.oci()))
+	}
+	found, err := e.api.ImageInspect(ctx, ref, options...)
+	if err != nil {
+		return imageInfo{}, e.failed("looking for the image "+ref, err)
+	}
+	i := imageInfo{ID: found.ID, Platform: platform{OS: found.Os, Arch: found.Architecture, Variant: found.Variant}}
+	if found.Config != nil {
+		i.User = found.Config.User
+	}
+	return i, nil
+}
+
+// atLeast reports whether the negotiated API version is major.minor or later.
+func (e *engine) atLeast(major, minor int) bool {
+	var have, dot int
+	if _, err := fmt.Sscanf(e.api.ClientVersion(), "%d.%d", &have, &dot); err != nil {
+		return false
+	}
+	return have > major || have == major && dot >= minor
+}
+
+func (p platform) oci() *ocispec.Platform {
+	return &ocispec.Platform{OS: p.OS, Architecture: p.Arch, Variant: p.Variant}
+}
+
+// pull fetches an image; auth is a registry's credentials as the API wants them.
+func (e *engine) pull(ctx context.Context, ref, platform, auth string, report func(pullMessage)) error {
+	body, err := e.api.ImagePull(ctx, ref, image.PullOptions{Platform: platform, RegistryAuth: auth})
+	if err != nil {
+		return e.failed("pulling "+ref, err)
+	}
+	defer body.Close()
+	decoder := json.NewDecoder(body)
+	for {
+		var m pullMessage
+		if err := decoder.Decode(&m); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return e.failed("pulling "+ref, err)
+		}
+		if m.Error != "" {
+			return e.answered("pulling "+ref, errors.New(m.Error))
+		}
+		report(m)
+	}
+}
+
+// load adds the images of a docker archive.
+func (e *engine) load(ctx context.Context, archive io.Reader) error {
+	answer, err := e.api.ImageLoad(ctx, archive, client.ImageLoadWithQuiet(true))
+	if err != nil {
+		return e.failed("loading an image", err)
+	}
+	defer answer.Body.Close()
+	_, err = io.Copy(io.Discard, answer.Body)
+	return err
+}
+
+// create makes a container and returns its id.
+func (e *engine) create(ctx context.Context, s containerSpec) (string, error) {
+	no := false
+	stop := int(s.StopTimeout / time.Second)
+	config := &container.Config{
+		Image: s.Image, User: s.User, Entrypoint: s.Entrypoint, Cmd: s.Args, Labels: s.Labels,
+		WorkingDir: "/", StopSignal: "SIGTERM", StopTimeout: &stop,
+		// What an image wants to be watched by runs in no container of ours.
+		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+	}
+	host := &container.HostConfig{
+		NetworkMode: container.NetworkMode(s.Network), AutoRemove: s.AutoRemove, ReadonlyRootfs: s.ReadOnlyRoot,
+		Tmpfs: s.Tmpfs, VolumesFrom: s.VolumesFrom, ShmSize: s.ShmSize, Runtime: s.Runtime, Init: &no,
+		CapDrop: []string{"ALL"}, SecurityOpt: []string{"no-new-privileges"},
+		LogConfig:     container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": logBytes, "max-file": "1"}},
+		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
+		// As much swap as memory would double what the profile allows.
+		Resources: container.Resources{NanoCPUs: s.NanoCPUs, Memory: s.Memory, MemorySwap: s.Memory},
+	}
+	if s.Pids > 0 {
+		host.PidsLimit = &s.Pids
+	}
+	for _, m := range s.Mounts {
+		o := mount.Mount{Type: mount.Type(m.Kind), Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly}
+		if m.Kind == volumeMount {
+			o.VolumeOptions = &mount.VolumeOptions{NoCopy: m.NoCopy, Labels: m.Labels}
+		}
+		host.Mounts = append(host.Mounts, o)
+	}
+	var p *ocispec.Platform
+	if s.Platform != (platform{}) {
+		p = s.Platform.oci()
+	}
+	made, err := e.api.ContainerCreate(ctx, config, host, &network.NetworkingConfig{}, p, s.Name)
+	if err != nil {
+		return "", e.failed("creating the container "+s.Name, err)
+	}
+	return made.ID, nil
+}
+
+func (e *engine) start(ctx context.Context, id string) error {
+	return e.failed("starting the container", e.api.ContainerStart(ctx, id, container.StartOptions{}))
+}
+
+// remove kills and removes a container and its anonymous volumes.
+func (e *engine) remove(ctx context.Context, id string) error {
+	return e.failed("removing the container",
+		e.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true}))
+}
+
+// container describes one by its name or id.
+func (e *engine) container(ctx context.Context, name string) (containerInfo, error) {
+	found, err := e.api.ContainerInspect(ctx, name)
+	if err != nil {
+		return containerInfo{}, e.failed("looking for the container "+name, err)
+	}
+	info := containerInfo{ID: found.ID, Name: strings.TrimPrefix(found.Name, "/"), Image: found.Image}
+	// An unknown date counts as long ago, as an unset one does.
+	info.CreatedAt, _ = time.Parse(time.RFC3339Nano, found.Created)
+	if found.Config != nil {
+		info.Labels = found.Config.Labels
+	}
+	if s := found.State; s != nil {
+		info.Running, info.Paused, info.ExitCode = s.Running, s.Paused, s.ExitCode
+		info.Removing = s.Status == container.StateRemoving
+	}
+	return info, nil
+}
+
+// containers lists all that have the labels ("name" or "name=value").
+func (e *engine) containers(ctx context.Context, labels ...string) ([]containerInfo, error) {
+	found, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: withLabels(labels)})
+	if err != nil {
+		return nil, e.failed("listing containers", err)
+	}
+	infos := make([]containerInfo, 0, len(found))
+	for _, c := range found {
+		info := containerInfo{
+			ID: c.ID, Labels: c.Labels, CreatedAt: time.Unix(c.Created, 0), Image: c.Image,
+			Running: c.State == container.StateRunning, Removing: c.State == container.StateRemoving,
+		}
+		if len(c.Names) > 0 {
+			info.Name = strings.TrimPrefix(c.Names[0], "/")
+		}
+		infos = append(infos, info)
+	}
+	return infos, nil
+}
+
+func withLabels(labels []string) filters.Args {
+	args := filters.NewArgs()
+	for _, label := range labels {
+		args.Add("label", label)
+	}
+	return args
+}
+
+// put unpacks a plain tar archive below dir of a container. It is never
+// compressed: some daemons unpack compressed ones unsafely.
+func (e *engine) put(ctx context.Context, id, dir string, archive io.Reader) error {
+	return e.failed("writing to "+dir+" of the container",
+		e.api.CopyToContainer(ctx, id, dir, archive, container.CopyToContainerOptions{}))
+}
+
+// get reads a file of a container as a tar archive.
+func (e *engine) get(ctx context.Context, id, path string) (io.ReadCloser, error) {
+	body, _, err := e.api.CopyFromContainer(ctx, id, path)
+	return body, e.failed("reading "+path+" of the container", err)
+}
+
+// exec starts a command in a running container and joins its streams. The
+// context bounds the start only.
+func (e *engine) exec(ctx context.Context, id string, argv []string) (*execStream, error) {
+	const doing = "starting the worker's attach command"
+	made, err := e.api.ContainerExecCreate(ctx, id, container.ExecOptions{
+		Cmd: argv, AttachStdin: true, AttachStdout: true, AttachStderr: true,
+	})
+	if err != nil {
+		return nil, e.failed(doing, err)
+	}
+	stop := func() bool { return true }
+	held := context.WithValue(ctx, heldConn{}, func(conn net.Conn) {
+		stop = context.AfterFunc(ctx, func() { conn.Close() })
+	})
+	joined, err := e.api.ContainerExecAttach(held, made.ID, container.ExecAttachOptions{})
+	if stopped := stop(); err == nil && !stopped {
+		joined.Close()
+		err = ctx.Err()
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, e.failed(doing, err)
+	}
+	exitCode := func(ctx context.Context) (int, bool) {
+		found, err := e.api.ContainerExecInspect(ctx, made.ID)
+		return found.ExitCode, err == nil && !found.Running
+	}
+	return newExecStream(joined.Conn, joined.Reader, joined.CloseWrite, exitCode), nil
+}
+
+// The streams that the engine multiplexes.
+const (
+	streamStdout = byte(stdcopy.Stdout)
+	streamStderr = byte(stdcopy.Stderr)
+	streamSystem = byte(stdcopy.Systemerr)
+)
+
+// makeVolume makes a named volume, or finds it.
+func (e *engine) makeVolume(ctx context.Context, name string, labels map[string]string) error {
+	_, err := e.api.VolumeCreate(ctx, volume.CreateOptions{Name: name, Labels: labels})
+	return e.failed("making the volume "+name, err)
+}
+
+func (e *engine) volume(ctx context.Context, name string) (volumeInfo, error) {
+	v, err := e.api.VolumeInspect(ctx, name)
+	if err != nil {
+		return volumeInfo{}, e.failed("looking for the volume "+name, err)
+	}
+	return volumeOf(&v), nil
+}
+
+func volumeOf(v *volume.Volume) volumeInfo {
+	return volumeInfo{Name: v.Name, Labels: v.Labels, CreatedAt: v.CreatedAt, Mountpoint: v.Mountpoint}
+}
+
+// unusedVolumes lists the volumes with the labels that no container has.
+func (e *engine) unusedVolumes(ctx context.Context, labels ...string) ([]volumeInfo, error) {
+	args := withLabels(labels)
+	args.Add("dangling", "true")
+	found, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: args})
+	if err != nil {
+		return nil, e.failed("listing volumes", err)
+	}
+	infos := make([]volumeInfo, 0, len(found.Volumes))
+	for _, v := range slices.DeleteFunc(found.Volumes, func(v *volume.Volume) bool { return v == nil }) {
+		infos = append(infos, volumeOf(v))
+	}
+	return infos, nil
+}
+
+// removeVolume removes a volume that no container uses; one in use is errConflict.
+func (e *engine) removeVolume(ctx context.Context, name string) error {
+	return e.failed("removing the volume "+name, e.api.VolumeRemove(ctx, name, false))
+}
+
+// failed says what was being done when the daemon answered err, and keeps what
+// kind of failure it was. A nil err is nil.
+func (e *engine) failed(doing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%s: %w", doing, err)
+	case client.IsErrConnectionFailed(err):
+		return e.unreachable(err)
+	}
+	answer := e.answered(doing, err)
+	switch {
+	case errdefs.IsNotFound(err):
+		answer.Err = errors.Join(errNotFound, err)
+	case errdefs.IsConflict(err):
+		answer.Err = errors.Join(errConflict, err)
+	}
+	return answer
+}

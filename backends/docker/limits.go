@@ -1,0 +1,50 @@
+package docker
+
+import "time"
+
+// Limits and waits of this package, each with its reason.
+const (
+	// dialTimeout bounds a connection to a daemon and, with answerTimeout, its
+	// first answer: together they stay below the 3 s within which a person must
+	// learn that the daemon is not there.
+	dialTimeout   = 1500 * time.Millisecond
+	answerTimeout = 2500 * time.Millisecond
+	// sshTimeout is both at once for ssh:// endpoints, whose key exchange and
+	// log-in take their time on a slow link.
+	sshTimeout = 15 * time.Second
+	// idleConnection is how long an unused connection to a daemon is kept; over
+	// ssh each is a process.
+	idleConnection = 30 * time.Second
+	// createTimeout bounds the creation of a container. It is not cut short by
+	// the caller: a creation that was cancelled half-way would leave a container
+	// that nobody knows of.
+	createTimeout = 60 * time.Second
+	// cleanupTimeout bounds what is done after a failure or a cancellation, when
+	// the caller's own context is of no use any more.
+	cleanupTimeout = 30 * time.Second
+	// removalTimeout bounds the wait for a removal that is already under way.
+	removalTimeout = 20 * time.Second
+	// fillTimeout is how long another service may take to put the same worker
+	// on a daemon before it counts as dead.
+	fillTimeout = 2 * time.Minute
+	// pollInterval is how often the daemon is asked for what it sends no answer
+	// to by itself.
+	pollInterval = 50 * time.Millisecond
+	// progressInterval keeps a pull from reporting more than a person reads.
+	progressInterval = 500 * time.Millisecond
+	// checkTimeout bounds the container that Check starts.
+	checkTimeout = 30 * time.Second
+
+	// maxWorkerBytes is more than any build of the worker has.
+	maxWorkerBytes = 256 << 20
+	// maxPasswdBytes bounds the user list that is read from an image: it is the
+	// image's own and so not to be trusted.
+	maxPasswdBytes = 1 << 20
+	// maxConfigBytes bounds a file of the docker CLI's configuration.
+	maxConfigBytes = 4 << 20
+	// maxStderrBytes is what is kept of what a failed exec or ssh says; the end
+	// of it is what tells.
+	maxStderrBytes = 4 << 10
+	// logBytes bounds what a container's own log takes on the daemon.
+	logBytes = "1m"
+)

@@ -1,0 +1,109 @@
+package docker
+
+import (
+	"time"
+)
+
+// The types below are what this package asks of an engine and what it learns
+// from one, in words of its own: only engine.go knows the library's.
+
+// containerSpec describes a container to be made.
+type containerSpec struct {
+	Name       string
+	Image      string
+	Platform   platform // zero: the daemon's choice
+	User       string   // "": the image's
+	Entrypoint []string
+	Args       []string
+	Labels     map[string]string
+
+	Network      string // none, bridge, host
+	ReadOnlyRoot bool
+	Tmpfs        map[string]string // target to mount options
+	Mounts       []mountSpec
+	VolumesFrom  []string // containers whose mounts it has too
+
+	NanoCPUs int64
+	Memory   int64 // bytes, swap included
+	Pids     int64
+	ShmSize  int64 // bytes
+	Runtime  string
+
+	AutoRemove  bool
+	StopTimeout time.Duration
+}
+
+// mountSpec is one mount. A volume without a source is anonymous: it goes with
+// the container.
+type mountSpec struct {
+	Kind     mountKind
+	Source   string
+	Target   string
+	ReadOnly bool
+	// NoCopy keeps a new volume from being filled with what the image has there.
+	NoCopy bool
+	Labels map[string]string
+}
+
+// mountKind is what a mount comes from.
+type mountKind string
+
+// The kinds of mounts.
+const (
+	bindMount   mountKind = "bind"
+	volumeMount mountKind = "volume"
+)
+
+// platform is an operating system and a CPU as images name them.
+type platform struct{ OS, Arch, Variant string }
+
+// String is the platform as users write it.
+func (p platform) String() string {
+	s := p.OS + "/" + p.Arch
+	if p.Variant != "" {
+		s += "/" + p.Variant
+	}
+	return s
+}
+
+// daemonInfo is what a daemon says about itself.
+type daemonInfo struct {
+	ID       string
+	Version  string
+	API      string // negotiated
+	Platform platform
+	// System is the operating system's name for people.
+	System string
+	// Rootless: root inside is the daemon's own user outside.
+	Rootless bool
+	// Remapped: user ids inside are others outside (userns-remap).
+	Remapped bool
+}
+
+// imageInfo is what matters of an image.
+type imageInfo struct {
+	ID       string
+	Platform platform
+	User     string // as the image says, "" for root
+}
+
+// containerInfo is what matters of a container.
+type containerInfo struct {
+	ID, Name  string
+	Labels    map[string]string
+	CreatedAt time.Time
+	Running   bool
+	Paused    bool
+	Removing  bool
+	ExitCode  int
+	Image     string
+}
+
+// volumeInfo is what matters of a volume.
+type volumeInfo struct {
+	Name   string
+	Labels map[string]string
+	// CreatedAt and Mountpoint tell one volume from a later one of its name.
+	CreatedAt  string
+	Mountpoint string
+}

@@ -1,0 +1,115 @@
+package docker
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// execStream is the standard streams of a command in a container: reads give
+// its stdout, taken out of what the engine multiplexes in place, without a
+// goroutine or a copy more; its stderr is kept for errors.
+type execStream struct {
+	conn       net.Conn
+	reader     *bufio.Reader
+	closeWrite func() error
+	exitCode   func(context.Context) (code int, ended bool)
+	stderr     tail
+
+	// left is what is still to be read of the present frame of stdout. Only
+	// Read uses it, which is not called concurrently.
+	left uint32
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+func newExecStream(conn net.Conn, reader *bufio.Reader, closeWrite func() error, exitCode func(context.Context) (int, bool)) *execStream {
+	return &execStream{conn: conn, reader: reader, closeWrite: closeWrite, exitCode: exitCode, stderr: tail{max: maxStderrBytes}}
+}
+
+// frameHeader is the length of what precedes each frame: the stream's number,
+// three zeros, the payload's length.
+const frameHeader = 8
+
+// Read reads the command's stdout. When the command failed, the error at its
+// end is not io.EOF but says how.
+func (s *execStream) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for s.left == 0 {
+		if err := s.next(); err != nil {
+			return 0, s.end(err)
+		}
+	}
+	if uint32(len(p)) > s.left && len(p) > int(s.left) {
+		p = p[:s.left]
+	}
+	n, err := s.reader.Read(p)
+	s.left -= uint32(n)
+	if n > 0 {
+		return n, nil
+	}
+	return 0, s.end(err)
+}
+
+// next reads up to the next frame of stdout.
+func (s *execStream) next() error {
+	var header [frameHeader]byte
+	if _, err := io.ReadFull(s.reader, header[:]); err != nil {
+		return err
+	}
+	length := binary.BigEndian.Uint32(header[4:])
+	switch header[0] {
+	case streamStdout:
+		s.left = length
+		return nil
+	case streamStderr, streamSystem:
+		_, err := io.CopyN(&s.stderr, s.reader, int64(length))
+		return err
+	default:
+		return fmt.Errorf("the daemon sent a frame of the unknown stream %d", header[0])
+	}
+}
+
+// end is the error at the end of the stream: what the command said when it
+// failed, else err.
+func (s *execStream) end(err error) error {
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	code, ended := s.exitCode(ctx)
+	said := s.stderr.String()
+	switch {
+	case ended && code != 0 && said != "":
+		return fmt.Errorf("the attach command in the container exited with %d: %s", code, said)
+	case ended && code != 0:
+		return fmt.Errorf("the attach command in the container exited with %d", code)
+	}
+	return io.EOF
+}
+
+// Write writes to the command's stdin.
+func (s *execStream) Write(p []byte) (int, error) { return s.conn.Write(p) }
+
+// CloseWrite ends the command's stdin.
+func (s *execStream) CloseWrite() error { return s.closeWrite() }
+
+// Close ends the connection. The command learns of it by the end of its stdin.
+func (s *execStream) Close() error {
+	s.closeOnce.Do(func() {
+		// A daemon that has the whole input may still be writing.
+		_ = s.conn.SetDeadline(time.Now())
+		s.closeErr = s.conn.Close()
+	})
+	return s.closeErr
+}
