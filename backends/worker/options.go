@@ -88,10 +88,10 @@ func (o *Options) Register(fs *flag.FlagSet) {
 		o.Writable = append(o.Writable, s)
 		return nil
 	})
-	fs.Func("lifetime", "`seconds` without a connection after which a socket worker ends; 0: 600", unitFlag(&o.Lifetime, time.Second))
+	fs.Func("lifetime", "`seconds` without a connection after which a socket worker ends; 0: 600", DurationFlag(&o.Lifetime, time.Second))
 	fs.Int64Var(&o.MaxOutputBytes, "max-output-bytes", o.MaxOutputBytes, "most `bytes` that one command returns")
 	fs.StringVar(&o.Shell, "shell", o.Shell, "`path` of the shell for command lines")
-	fs.Func("shutdown-timeout-ms", "`milliseconds` from the end of input to the exit; 0: 7000", unitFlag(&o.ShutdownTimeout, time.Millisecond))
+	fs.Func("shutdown-timeout-ms", "`milliseconds` from the end of input to the exit; 0: 7000", DurationFlag(&o.ShutdownTimeout, time.Millisecond))
 	fs.BoolVar(&o.RemoveWhenIdle, "remove-when-idle", o.RemoveWhenIdle, "remove the workspace when the lifetime ends the worker")
 	fs.StringVar(&o.ShareDir, "share-dir", o.ShareDir, "offer a second socket in `dir`, which the host sees too")
 }
@@ -106,7 +106,8 @@ func modeFlag(to *tool.Mode) func(string) error {
 	}
 }
 
-func unitFlag(to *time.Duration, unit time.Duration) func(string) error {
+// DurationFlag parses a whole number of units, at most 2147483647, into to.
+func DurationFlag(to *time.Duration, unit time.Duration) func(string) error {
 	return func(s string) error {
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || n < 0 || n > maxTimeoutMS {
