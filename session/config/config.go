@@ -3,14 +3,171 @@
 // clashing passes, and every error names its place in the file.
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/profile"
+)
+
+// Defaults of what the file leaves out, and the most that it may say.
+const (
+	DefaultMaxRetries   = 3
+	DefaultRetryBackoff = 200 * time.Millisecond
+	DefaultKeep         = 720 * time.Hour
+	// DefaultConfirmTimeout is how long a person has to answer.
+	DefaultConfirmTimeout = 2 * time.Minute
+
+	// maxOutputBytes is what a tool result can hold inline.
+	maxOutputBytes = 2 << 20
+	// maxRetries keeps an environment that cannot be reached from holding a
+	// caller for ever: the waits double.
+	maxRetries = 10
+)
 
 // Config is a validated user configuration.
-type Config struct{}
+type Config struct {
+	// Default is the profile of sessions that name none: "local" or one of Profiles.
+	Default string
+	// Overrides are in the order of writing.
+	Overrides []Override
+	// Profiles are in the order of writing; "local" is not among them.
+	Profiles  []NamedProfile
+	Execution Execution
+	Guard     Guard
+	Tools     Tools
+	// Keep is how long artifacts are kept.
+	Keep time.Duration
+	// ProjectProfiles are the profiles that a project may choose.
+	ProjectProfiles []string
+}
+
+// NamedProfile is one profile of the file.
+type NamedProfile struct {
+	Name    string
+	Profile profile.Profile
+	// Problem is why Profile is not usable; it is then zero but for its name.
+	Problem *Error
+}
+
+// Override sends the tools that match a glob over "group.tool" to a profile.
+type Override struct {
+	Pattern string
+	Profile string
+}
+
+// Execution is the limits of every call.
+type Execution struct {
+	Timeout        time.Duration
+	MaxOutputBytes int64
+	MaxRetries     int
+	RetryBackoff   time.Duration
+}
+
+// Guard is what may run at all.
+type Guard struct {
+	Rules          []Rule
+	Rate           Rate
+	Budget         Budget
+	ConfirmTimeout time.Duration
+}
+
+// Empty reports whether the guard has nothing to enforce.
+func (g Guard) Empty() bool {
+	return len(g.Rules) == 0 && g.Rate == Rate{} && g.Budget == Budget{}
+}
+
+// Rule decides about the calls that it matches.
+type Rule struct {
+	Tools  []string          // globs over "group.tool"
+	Match  map[string]string // globs over arguments by name
+	Actors []string          // empty means all
+	Action string            // allow, confirm, deny
+	Reason string
+}
+
+// Rate is how many calls a session may make; its zero value means any number.
+type Rate struct {
+	CallsPerMinute int
+	Burst          int
+}
+
+// Budget is how much a session may use in all; zero members mean any amount.
+type Budget struct {
+	MaxCalls       int64
+	MaxRuntime     time.Duration
+	MaxOutputBytes int64
+}
+
+// Tools are the tools beside the built-in ones.
+type Tools struct {
+	Plugins []Plugin
+	Packs   []Pack
+}
+
+// Plugin is a WebAssembly tool.
+type Plugin struct {
+	Name string
+	// WASM is an absolute path of the host, or "sha256:" and 64 hex digits.
+	WASM    string
+	Profile string // a wasm profile, or "" for the built-in settings
+}
+
+// Pack is an executable inside environments that offers tools.
+type Pack struct {
+	Name     string
+	Command  []string
+	Source   string // a host file, or ""
+	Profiles []string
+}
+
+// Profile finds the profile of the name, "local" included.
+func (c *Config) Profile(name string) (profile.Profile, bool) {
+	if name == profile.Local {
+		return c.Local(), true
+	}
+	for _, p := range c.Profiles {
+		if p.Name == name && p.Problem == nil {
+			return p.Profile, true
+		}
+	}
+	return profile.Profile{}, false
+}
+
+// Local is the built-in profile.
+func (c *Config) Local() profile.Profile { return profile.BuiltIn(c.defaults()) }
+
+func (c *Config) defaults() profile.Defaults {
+	return profile.Defaults{Timeout: c.Execution.Timeout, MaxOutputBytes: c.Execution.MaxOutputBytes}
+}
+
+// Names are the names of all profiles, "local" first.
+func (c *Config) Names() []string {
+	names := []string{profile.Local}
+	for _, p := range c.Profiles {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Empty is the configuration of a machine without a file.
+func Empty() *Config {
+	return &Config{
+		Default: profile.Local,
+		Execution: Execution{
+			Timeout:        profile.DefaultTimeout,
+			MaxOutputBytes: profile.DefaultMaxOutputBytes,
+			MaxRetries:     DefaultMaxRetries,
+			RetryBackoff:   DefaultRetryBackoff,
+		},
+		Guard: Guard{ConfirmTimeout: DefaultConfirmTimeout},
+		Keep:  DefaultKeep,
+	}
+}
 
 // Source is where the user's configuration comes from.
 type Source interface {
-	// Load reads it. No file at all is the empty configuration.
+	// Load reads it, as [Load] does.
 	Load() (*Config, error)
 	// Path is the file that Load reads, for messages and for watching; "" for none.
 	Path() string
@@ -24,10 +181,6 @@ func (f File) Load() (*Config, error) { return Load(string(f)) }
 
 // Path is the file's path.
 func (f File) Path() string { return string(f) }
-
-// Load reads and validates the file. A file that does not exist is the empty
-// configuration; every other failure is an [*Error].
-func Load(path string) (*Config, error) { return &Config{}, nil }
 
 // Error is one problem of a configuration file.
 type Error struct {

@@ -1,0 +1,276 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/tailscale/hujson"
+
+	"github.com/caisson-dev/caisson/backends/profile"
+)
+
+// maxFile bounds a configuration file, in bytes: it is parsed whole and by
+// recursion.
+const maxFile = 1 << 20
+
+// document is a parsed file that can tell where its members stand.
+type document struct {
+	name string
+	text []byte // as it stands in the file, without a byte order mark
+	tree hujson.Value
+	json []byte // the same offsets, comments and trailing commas blanked
+}
+
+// read parses the file. A file that is not there gives nil and no error.
+func read(name string) (*document, *Error) {
+	f, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &Error{File: name, Message: reason(err)}
+	}
+	defer f.Close()
+	var buf bytes.Buffer
+	if _, err := buf.ReadFrom(&limited{f, maxFile}); err != nil {
+		return nil, &Error{File: name, Message: reason(err)}
+	}
+	return parse(name, buf.Bytes())
+}
+
+// reason takes the path out of an error that is printed beside it.
+func reason(err error) string {
+	var p *os.PathError
+	if errors.As(err, &p) {
+		return fmt.Sprintf("cannot %s: %v", p.Op, p.Err)
+	}
+	return err.Error()
+}
+
+// limited fails, rather than end early, behind n bytes.
+type limited struct {
+	f *os.File
+	n int
+}
+
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.f.Read(p)
+	if l.n -= n; l.n < 0 {
+		return 0, fmt.Errorf("is larger than %d bytes", maxFile)
+	}
+	return n, err
+}
+
+func parse(name string, text []byte) (*document, *Error) {
+	d := &document{name: name, text: bytes.TrimPrefix(text, []byte("\ufeff"))}
+	if !utf8.Valid(d.text) {
+		return nil, d.errorAt(invalidUTF8(d.text), nil, "is not valid UTF-8")
+	}
+	if len(bytes.TrimSpace(d.text)) == 0 {
+		return nil, d.errorAt(0, nil, "is empty: write {} for a configuration without settings")
+	}
+	tree, err := hujson.Parse(d.text)
+	if err != nil {
+		return nil, d.syntax(err)
+	}
+	d.tree = tree
+	standard := tree.Clone()
+	standard.Standardize()
+	d.json = standard.Pack()
+	return d, nil
+}
+
+func invalidUTF8(text []byte) int {
+	at := 0
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		at, text = at+n, text[n:]
+	}
+	return at
+}
+
+// position is how hujson says where a syntax error is; columns count bytes.
+var position = regexp.MustCompile(`^hujson: line (\d+), column (\d+): (?s)(.*)$`)
+
+func (d *document) syntax(err error) *Error {
+	m := position.FindStringSubmatch(err.Error())
+	if m == nil {
+		return d.errorAt(0, nil, "%v", err)
+	}
+	line, _ := strconv.Atoi(m[1])
+	column, _ := strconv.Atoi(m[2])
+	offset := 0
+	for range line - 1 {
+		offset += bytes.IndexByte(d.text[offset:], '\n') + 1
+	}
+	return d.errorAt(min(offset+column-1, len(d.text)), nil, "%s", m[3])
+}
+
+// decode reads the document into v, strictly.
+func (d *document) decode(v any) *Error {
+	if err := d.noNull(); err != nil {
+		return err
+	}
+	err := jsonv2.Unmarshal(d.json, v, jsonv2.RejectUnknownMembers(true))
+	if err == nil {
+		return nil
+	}
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		path := segments(syntax.JSONPointer)
+		if errors.Is(err, jsontext.ErrDuplicateName) && len(path) > 0 {
+			return d.errorAt(d.offsetOf(path, true), path, "%q stands here twice", path[len(path)-1])
+		}
+		return d.errorAt(int(syntax.ByteOffset), path, "%v", syntax.Err)
+	}
+	var semantic *jsonv2.SemanticError
+	if !errors.As(err, &semantic) {
+		return d.errorAt(0, nil, "%v", err)
+	}
+	path := segments(semantic.JSONPointer)
+	switch {
+	case errors.Is(err, jsonv2.ErrUnknownName) && len(path) > 0:
+		name := path[len(path)-1]
+		e := d.problem(path, "unknown member %q", name)
+		e.Suggestion = profile.Nearest(name, membersOf(semantic.GoType))
+		return e
+	case semantic.Err != nil && semantic.JSONValue == nil && !errors.Is(semantic.Err, strconv.ErrRange):
+		return d.problem(path, "%v", semantic.Err)
+	}
+	return d.problem(path, "must be %s", describe(semantic.GoType))
+}
+
+// noNull refuses null, which says nothing and hides mistakes.
+func (d *document) noNull() *Error {
+	for v := range d.tree.All() {
+		if v.Value.Kind() == 'n' {
+			return d.errorAt(v.StartOffset, d.pathAt(v.StartOffset), "null has no meaning here: leave the member out")
+		}
+	}
+	return nil
+}
+
+// pathAt finds the path of the value that begins at the offset.
+func (d *document) pathAt(offset int) profile.Path {
+	var path profile.Path
+	v := &d.tree
+	for v != nil && v.StartOffset != offset {
+		var next *hujson.Value
+		switch t := v.Value.(type) {
+		case *hujson.Object:
+			for i := range t.Members {
+				if m := &t.Members[i]; m.Value.StartOffset <= offset && offset < m.Value.EndOffset {
+					path, next = append(path, m.Name.Value.(hujson.Literal).String()), &m.Value
+				}
+			}
+		case *hujson.Array:
+			for i := range t.Elements {
+				if e := &t.Elements[i]; e.StartOffset <= offset && offset < e.EndOffset {
+					path, next = append(path, strconv.Itoa(i)), e
+				}
+			}
+		}
+		v = next
+	}
+	return path
+}
+
+// offsetOf finds where the member stands, or the nearest one around it that
+// is there. Of a doubled name it finds the last, when told so.
+func (d *document) offsetOf(path profile.Path, last bool) int {
+	v, offset := &d.tree, d.tree.StartOffset
+	for i, name := range path {
+		var next *hujson.Value
+		switch t := v.Value.(type) {
+		case *hujson.Object:
+			for j := range t.Members {
+				m := &t.Members[j]
+				if m.Name.Value.(hujson.Literal).String() == name && (next == nil || last && i == len(path)-1) {
+					next, offset = &m.Value, m.Name.StartOffset
+				}
+			}
+		case *hujson.Array:
+			if j, err := strconv.Atoi(name); err == nil && j < len(t.Elements) {
+				next, offset = &t.Elements[j], t.Elements[j].StartOffset
+			}
+		}
+		if next == nil {
+			break
+		}
+		v = next
+	}
+	return offset
+}
+
+// problem makes an error about the member at path.
+func (d *document) problem(path profile.Path, format string, args ...any) *Error {
+	return d.errorAt(d.offsetOf(path, false), path, format, args...)
+}
+
+func (d *document) errorAt(offset int, path profile.Path, format string, args ...any) *Error {
+	before := d.text[:offset]
+	lineStart := bytes.LastIndexByte(before, '\n') + 1
+	return &Error{
+		File:    d.name,
+		Line:    1 + bytes.Count(before, []byte("\n")),
+		Column:  1 + utf8.RuneCount(before[lineStart:]),
+		Path:    path.String(),
+		Message: fmt.Sprintf(format, args...),
+	}
+}
+
+func segments(p jsontext.Pointer) profile.Path {
+	var path profile.Path
+	for s := range p.Tokens() {
+		path = append(path, s)
+	}
+	return path
+}
+
+// membersOf lists the JSON names of a struct's fields.
+func membersOf(t reflect.Type) []string {
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	var names []string
+	for f := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(f).Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+// describe says what a Go type is in the words of JSON.
+func describe(t reflect.Type) string {
+	if t == nil {
+		return "something else"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return describe(t.Elem())
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	default:
+		return "an object"
+	}
+}
