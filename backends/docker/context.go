@@ -23,16 +23,7 @@ const defaultContext = "default"
 
 // cliConfig is what matters here of the CLI's config.json.
 type cliConfig struct {
-	CurrentContext string             `json:"currentContext"`
-	Auths          map[string]cliAuth `json:"auths"`
-	CredsStore     string             `json:"credsStore"`
-	CredHelpers    map[string]string  `json:"credHelpers"`
-}
-
-// cliAuth is one registry's entry.
-type cliAuth struct {
-	Auth          string `json:"auth"` // base64 of user:password
-	IdentityToken string `json:"identitytoken"`
+	CurrentContext string `json:"currentContext"`
 }
 
 // contextMeta is what matters here of a context's meta.json.

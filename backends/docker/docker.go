@@ -13,16 +13,21 @@ package docker
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"log/slog"
+	"os"
+	"sync"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/remote"
 )
 
 // Options say where the backend finds what it needs on this side.
 type Options struct {
-	// Executable is this program; empty means [os.Executable]. It is the worker
+	// Executable is this program; empty means the running one. It is the worker
 	// where the image is made for this machine; for another CPU
 	// "caisson-linux-<arch>" is taken from the same directory.
 	Executable string
@@ -37,38 +42,140 @@ type Options struct {
 
 // Backend makes environments in containers. It keeps connections to the daemons
 // that it has spoken to; Close ends them.
-type Backend struct{}
+type Backend struct {
+	version  string
+	log      *slog.Logger
+	chooser  chooser
+	owner    owner
+	caller   string // uid:gid
+	binaries binaries
+	workers  workers
+
+	mu      sync.Mutex
+	engines map[string]*engine
+}
 
 // New makes the backend. It connects to nothing.
-func New(o Options) *Backend { return &Backend{} }
+func New(o Options) *Backend {
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "" // then there are no contexts of the docker CLI
+	}
+	b := &Backend{
+		version:  o.Version,
+		log:      o.Log,
+		chooser:  chooser{getenv: o.Getenv, home: home},
+		owner:    self(),
+		caller:   callerIDs(),
+		binaries: binaries{executable: o.Executable},
+		engines:  map[string]*engine{},
+	}
+	b.workers = workers{backend: b, verified: map[string]volumeInfo{}, busy: map[string]chan struct{}{}}
+	return b
+}
 
 // Kind is "docker".
 func (*Backend) Kind() string { return profile.Docker }
 
-// Check asks the daemon for its version, looks for the image and the worker,
-// and tries in a container of the image's own that what must fail fails.
-func (*Backend) Check(ctx context.Context, p profile.Profile) backends.Health {
-	return backends.Health{}
-}
-
 // Open makes the container, or finds it when b is provisioned, and connects to
 // the session's worker in it.
-func (*Backend) Open(ctx context.Context, b backends.Binding, p backends.Progress) (backends.Environment, error) {
-	return nil, errors.ErrUnsupported
+func (b *Backend) Open(ctx context.Context, binding backends.Binding, p backends.Progress) (backends.Environment, error) {
+	h, binding, err := b.host(binding)
+	if err != nil {
+		return nil, err
+	}
+	return remote.Open(ctx, h, binding, p, remote.Options{
+		Backend:                  b.Kind(),
+		Root:                     binding.Profile.Workspace,
+		RequireExistingWorkspace: true, // it is a mount
+		Log:                      b.log,
+	})
+}
+
+// host prepares what reaches a binding's container, with the opened folder
+// filled into the profile.
+func (b *Backend) host(binding backends.Binding) (*host, backends.Binding, error) {
+	p, err := binding.Profile.InFolder(binding.WorkspaceFolder)
+	if err != nil {
+		return nil, binding, err
+	}
+	binding.Profile = p
+	if err := refuse(p); err != nil {
+		return nil, binding, err
+	}
+	e, err := b.engineFor(p)
+	if err != nil {
+		return nil, binding, err
+	}
+	return &host{backend: b, engine: e}, binding, nil
+}
+
+// engineFor returns the connection to the daemon that the profile chooses.
+func (b *Backend) engineFor(p profile.Profile) (*engine, error) {
+	chosen, err := b.chooser.choose(p)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.engines[chosen.key()]; e != nil {
+		return e, nil
+	}
+	e, err := newEngine(chosen)
+	if err != nil {
+		return nil, err
+	}
+	b.engines[chosen.key()] = e
+	return e, nil
 }
 
 // Remove removes the environment's container and its anonymous volumes. A
 // container of that name that is not ours is refused.
-func (*Backend) Remove(ctx context.Context, b backends.Binding) error { return errors.ErrUnsupported }
+func (b *Backend) Remove(ctx context.Context, binding backends.Binding) error {
+	e, err := b.engineFor(binding.Profile)
+	if err != nil {
+		return err
+	}
+	return (&host{backend: b, engine: e}).Remove(ctx, binding)
+}
 
 // Prune removes, on the daemon that the environment chooses, containers and
 // volumes of the store whose environment it no longer knows and whose owner,
 // a process of this machine, is dead; and workers that nobody uses.
-func (*Backend) Prune(ctx context.Context, o backends.PruneOptions) ([]backends.Resource, error) {
-	return nil, errors.ErrUnsupported
+func (b *Backend) Prune(ctx context.Context, o backends.PruneOptions) ([]backends.Resource, error) {
+	e, err := b.engineFor(profile.Profile{})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := e.hello(ctx); err != nil {
+		return nil, err
+	}
+	return b.prune(ctx, e, o)
 }
 
 // Close ends the connections to daemons. Environments live on.
-func (*Backend) Close() error { return nil }
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []error
+	for _, e := range b.engines {
+		all = append(all, e.close())
+	}
+	clear(b.engines)
+	return errors.Join(all...)
+}
+
+// random is 128 bits that nobody guesses, in hex.
+func (b *Backend) random() string {
+	var raw [16]byte
+	rand.Read(raw[:]) // never fails
+	return hex.EncodeToString(raw[:])
+}
 
 var _ backends.Backend = (*Backend)(nil)

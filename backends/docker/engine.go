@@ -218,9 +218,9 @@ func (p platform) oci() *ocispec.Platform {
 	return &ocispec.Platform{OS: p.OS, Architecture: p.Arch, Variant: p.Variant}
 }
 
-// pull fetches an image; auth is a registry's credentials as the API wants them.
-func (e *engine) pull(ctx context.Context, ref, platform, auth string, report func(pullMessage)) error {
-	body, err := e.api.ImagePull(ctx, ref, image.PullOptions{Platform: platform, RegistryAuth: auth})
+// pull fetches an image, with no credentials.
+func (e *engine) pull(ctx context.Context, ref, platform string, report func(pullMessage)) error {
+	body, err := e.api.ImagePull(ctx, ref, image.PullOptions{Platform: platform})
 	if err != nil {
 		return e.failed("pulling "+ref, err)
 	}

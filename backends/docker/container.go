@@ -1,0 +1,163 @@
+package docker
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// refuse says which members of the profile ask for what is not there.
+func refuse(p profile.Profile) error {
+	switch {
+	case p.ContainerPolicy == profile.PolicyPerCall:
+		return unsupported(p, "container_policy per_call").WithHint("use per_session, whose container is removed with the session")
+	case p.WorkspaceSource == "copy":
+		return unsupported(p, "workspace_source copy").WithHint("mount the folder by host_workspace, or leave it empty")
+	case len(p.AllowedHosts) > 0:
+		return unsupported(p, "allowed_hosts").WithHint("use network none or enabled")
+	}
+	return nil
+}
+
+func unsupported(p profile.Profile, what string) *tool.Error {
+	return tool.Errorf(tool.Unsupported, "the profile %q asks for %s, which the docker backend cannot do yet", p.Name, what)
+}
+
+// spec is the container of a binding. volume holds the worker, "" when the
+// image has its own; share is the shared directory of the host, "" for none.
+func (b *Backend) spec(binding backends.Binding, d daemonInfo, e endpoint, volume, share string) containerSpec {
+	p := binding.Profile
+	labels := b.labels(kindEnvironment, binding, nil)
+	if share != "" {
+		labels[labelShare] = share
+	}
+	s := containerSpec{
+		Name:       binding.Environment,
+		Image:      p.Image,
+		Platform:   parsePlatform(p.Platform),
+		User:       b.user(p, d, e),
+		Entrypoint: []string{program(p)},
+		Args:       initArgs(p),
+		Labels:     labels,
+
+		Network:      networkMode(p),
+		ReadOnlyRoot: p.ReadOnlyRoot,
+		Mounts:       mounts(p, volume, share, labels),
+
+		NanoCPUs: int64(p.CPUs * 1e9),
+		Memory:   p.Memory,
+		Pids:     p.PidsLimit,
+		ShmSize:  p.ShmSize,
+		Runtime:  p.Runtime,
+
+		AutoRemove:  !p.Persistent,
+		StopTimeout: p.ShutdownTimeout,
+	}
+	if !covered(s.Mounts, "/tmp") {
+		s.Tmpfs = map[string]string{"/tmp": tmpfsOptions(p)}
+	}
+	return s
+}
+
+// networkMode is the engine's word for the profile's.
+func networkMode(p profile.Profile) string {
+	switch p.Network {
+	case "enabled":
+		return "bridge"
+	case "host":
+		return "host"
+	default:
+		return "none"
+	}
+}
+
+func tmpfsOptions(p profile.Profile) string {
+	exec := "noexec"
+	if !p.TmpfsNoexec {
+		exec = "exec" // the engine's own default is noexec
+	}
+	options := "rw,nosuid,nodev," + exec + ",mode=1777"
+	if p.TmpfsSize > 0 {
+		options += ",size=" + strconv.FormatInt(p.TmpfsSize, 10)
+	}
+	return options
+}
+
+// covered reports whether a mount stands at the target.
+func covered(all []mountSpec, target string) bool {
+	for _, m := range all {
+		if path.Clean(m.Target) == target {
+			return true
+		}
+	}
+	return false
+}
+
+// mounts are the worker, the state, the workspace and what the profile adds.
+// State and workspace are anonymous volumes: they go with the container,
+// whoever removes it, and the quick way out of a layered file system.
+func mounts(p profile.Profile, volume, share string, labels map[string]string) []mountSpec {
+	all := []mountSpec{{Kind: volumeMount, Target: stateDir, NoCopy: true, Labels: labels}}
+	if volume != "" {
+		all = append(all, mountSpec{Kind: volumeMount, Source: volume, Target: workerDir, ReadOnly: true, NoCopy: true})
+	}
+	if p.HostWorkspace != "" {
+		all = append(all, mountSpec{Kind: bindMount, Source: p.HostWorkspace, Target: p.Workspace, ReadOnly: p.MountReadOnly})
+	} else {
+		// With what the image has there, if anything.
+		all = append(all, mountSpec{Kind: volumeMount, Target: p.Workspace, Labels: labels})
+	}
+	if share != "" {
+		all = append(all, mountSpec{Kind: bindMount, Source: share, Target: shareDir})
+	}
+	for _, m := range p.Mounts {
+		all = append(all, mountSpec{Kind: bindMount, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
+	}
+	return all
+}
+
+// user is who runs inside: the profile's, else on a bind-mounted workspace of
+// this machine the caller, so that files there belong to them, else the image's.
+func (b *Backend) user(p profile.Profile, d daemonInfo, e endpoint) string {
+	switch {
+	case p.User != "":
+		return p.User
+	case p.HostWorkspace == "" || !e.near() || runtime.GOOS != "linux":
+		return ""
+	case d.Rootless:
+		// Root inside is the daemon's user outside, and that is the caller.
+		return "0:0"
+	default:
+		return b.caller
+	}
+}
+
+// callerIDs is this process's user and group.
+func callerIDs() string { return fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid()) }
+
+// isRoot reports whether a user, as a container's settings write it, is root.
+func isRoot(user string) bool {
+	name, _, _ := strings.Cut(user, ":")
+	return name == "" || name == "root" || name == "0"
+}
+
+// ids are the numbers of a user that is written with them; a group that is not
+// given, or by name, is 0: who owns a directory needs its group for nothing.
+func ids(user string) (uid, gid int, ok bool) {
+	name, group, _ := strings.Cut(user, ":")
+	uid, err := strconv.Atoi(name)
+	if err != nil || uid < 0 {
+		return 0, 0, false
+	}
+	if gid, err = strconv.Atoi(group); err != nil || gid < 0 {
+		gid = 0
+	}
+	return uid, gid, true
+}

@@ -1,0 +1,16 @@
+//go:build unix && !linux
+
+package docker
+
+import (
+	"errors"
+	"syscall"
+)
+
+// machine adds nothing to the host's name.
+func machine() string { return "" }
+
+// processStart tells only whether the process runs.
+func processStart(pid int) (start string, running bool) {
+	return "", !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
