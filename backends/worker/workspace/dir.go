@@ -16,7 +16,7 @@ func (r *Root) OpenDir(name string) (*Dir, error) {
 	}
 	if !info.IsDir() {
 		f.Close()
-		return nil, &fs.PathError{Op: "open", Path: name, Err: errNotDirectory}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: ErrNotDirectory}
 	}
 	return r.newDir(f, name)
 }

@@ -9,7 +9,8 @@ import (
 	"os"
 )
 
-var errNotDirectory = errors.New("not a directory")
+// ErrNotDirectory is what opening something else as a directory fails with.
+var ErrNotDirectory = errors.New("not a directory")
 
 // Dir is an open directory of a workspace, as a root of its own: no link in it
 // leads out of it.

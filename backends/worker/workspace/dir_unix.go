@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const errNotDirectory = syscall.ENOTDIR
+// ErrNotDirectory is what opening something else as a directory fails with.
+const ErrNotDirectory = syscall.ENOTDIR
 
 // Dir is an open directory of a workspace. Children are opened by one name
 // that is never followed when it is a link, so that a walk stays inside

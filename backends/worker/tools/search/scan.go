@@ -1,0 +1,142 @@
+package search
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+const (
+	// bufferSize is what a worker reads at a time: most source files whole.
+	bufferSize = 256 << 10
+	// maxLine bounds the buffer: a longer line is searched in pieces.
+	maxLine = 8 << 20
+	// sniff is how much of a file is looked at for a NUL byte, which text does
+	// not hold, before it is searched.
+	sniff = 8 << 10
+)
+
+// errBinary is the end of a search in a file that is no text.
+var errBinary = errors.New("binary file")
+
+// scanner reads a file in windows of whole lines into a buffer that is used
+// again for the next file.
+type scanner struct {
+	buffer []byte
+	r      io.Reader
+	end    int  // buffer[:end] is filled
+	last   bool // there is no more
+	window int  // buffer[:window] are whole lines
+}
+
+func (s *scanner) reset(r io.Reader) {
+	if cap(s.buffer) == 0 || cap(s.buffer) > maxLine/8 {
+		s.buffer = make([]byte, bufferSize)
+	}
+	s.r, s.end, s.last, s.window = r, 0, false, 0
+}
+
+// next moves on to the next window, keeping the bytes from keep on, which are
+// in front of it then. It returns false at the end of the file, and errBinary
+// for a file that begins like a binary one.
+func (s *scanner) next(keep int) (bool, error) {
+	first := s.window == 0
+	s.end = copy(s.buffer, s.buffer[keep:s.end])
+	kept := s.window - keep
+	s.window = kept
+	for !s.last {
+		if s.end == len(s.buffer) {
+			if i := bytes.LastIndexByte(s.buffer[kept:s.end], '\n'); i >= 0 {
+				s.window = kept + i + 1
+				break
+			}
+			if len(s.buffer) >= maxLine {
+				s.window = s.end
+				break
+			}
+			s.buffer = append(s.buffer, make([]byte, len(s.buffer))...)
+		}
+		n, err := s.r.Read(s.buffer[s.end:])
+		s.end += n
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				return false, err
+			}
+			s.last = true
+		}
+	}
+	if s.last {
+		s.window = s.end
+	}
+	if first && bytes.IndexByte(s.buffer[:min(s.end, sniff)], 0) >= 0 {
+		return false, errBinary
+	}
+	return s.window > kept, nil
+}
+
+// lines returns the borders of matching lines in text one by one, the
+// newline left out. from is where a line begins.
+func (m *Matcher) lines(text []byte, from int, yield func(start, end int) bool) {
+	if m.filter == nil {
+		for from < len(text) {
+			end := lineEnd(text, from)
+			if m.re.Match(text[from:end]) && !yield(from, end) {
+				return
+			}
+			from = end + 1
+		}
+		return
+	}
+	f := m.filter.start(text)
+	for from < len(text) {
+		at := f.find(from)
+		if at < 0 {
+			return
+		}
+		start := bytes.LastIndexByte(text[from:at], '\n') + 1 + from
+		end := lineEnd(text, at)
+		if (m.exact || m.re.Match(text[start:end])) && !yield(start, end) {
+			return
+		}
+		from = end + 1
+	}
+}
+
+// lineEnd is where the line that holds text[at] ends.
+func lineEnd(text []byte, at int) int {
+	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
+		return at + i
+	}
+	return len(text)
+}
+
+// count counts the matching lines of a file, up to limit; 0 for a binary one.
+func (m *Matcher) count(s *scanner, r io.Reader, limit int) (int, error) {
+	s.reset(r)
+	n := 0
+	for {
+		more, err := s.next(s.window)
+		if errors.Is(err, errBinary) {
+			return 0, nil
+		}
+		if err != nil || !more {
+			return n, err
+		}
+		text := s.buffer[:s.window]
+		binary := false
+		m.lines(text, 0, func(int, int) bool {
+			// Only a file that would be named is looked through for a late NUL.
+			if binary = n == 0 && bytes.IndexByte(text, 0) >= 0; binary {
+				return false
+			}
+			n++
+			return n < limit
+		})
+		if binary {
+			return 0, nil
+		}
+		if n >= limit {
+			return n, nil
+		}
+	}
+}
