@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// BusyError is a lock that another owner has.
+type BusyError struct {
+	PID int // 0 when the owner has not written it yet
+}
+
+func (e *BusyError) Error() string {
+	if e.PID == 0 {
+		return "held by another process"
+	}
+	return fmt.Sprintf("held by the process %d", e.PID)
+}
+
+// Lock is a lock that is held.
+type Lock struct{ f *os.File }
+
+// Release gives the lock up.
+func (l *Lock) Release() error { return l.f.Close() }
+
+// LockSession takes ownership of a session, making its directory when it is
+// new. A session that another service owns is a [BusyError].
+func (s *Store) LockSession(id string) (*Lock, error) {
+	if err := CheckID(id); err != nil {
+		return nil, err
+	}
+	return lock(s.session(id))
+}
+
+// lockPoll is how often a lock is tried that somebody else holds. Files have
+// no better way to wait that also heeds a context.
+const lockPoll = 20 * time.Millisecond
+
+// LockEnvironment waits until nobody else makes or removes the environment.
+func (s *Store) LockEnvironment(ctx context.Context, identity string) (*Lock, error) {
+	for {
+		l, err := lock(s.environment(identity))
+		var busy *BusyError
+		if !errors.As(err, &busy) {
+			return l, err
+		}
+		timer := time.NewTimer(lockPoll)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fmt.Errorf("waiting for environment %s, %w: %w", identity, err, context.Cause(ctx))
+		case <-timer.C:
+		}
+	}
+}
+
+// lockTries bounds how often the owner of a lock may remove it under us.
+const lockTries = 100
+
+// lock takes dir/lock and writes our pid into it.
+func lock(dir string) (*Lock, error) {
+	file := filepath.Join(dir, "lock")
+	for range lockTries {
+		if err := privateDir(dir); err != nil {
+			return nil, err
+		}
+		f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // removed between the two
+		}
+		if err != nil {
+			return nil, err
+		}
+		ok, err := tryLock(f)
+		switch {
+		case err != nil:
+			return nil, errors.Join(fmt.Errorf("%s: %w", file, err), f.Close())
+		case !ok:
+			pid := owner(f)
+			return nil, errors.Join(&BusyError{pid}, f.Close())
+		case !current(f, file):
+			// We hold the lock of a file that its last owner removed.
+			if err := f.Close(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		pid := strconv.Itoa(os.Getpid()) + "\n"
+		if err := errors.Join(f.Truncate(0), writeAt(f, pid)); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return &Lock{f}, nil
+	}
+	return nil, fmt.Errorf("%s is removed and made again all the time", file)
+}
+
+func writeAt(f *os.File, s string) error {
+	_, err := f.WriteAt([]byte(s), 0)
+	return err
+}
+
+// owner reads the pid in a lock.
+func owner(f *os.File) int {
+	buf := make([]byte, 32)
+	n, _ := f.ReadAt(buf, 0) // a short read is the normal case
+	pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))
+	if err != nil {
+		return 0
+	}
+	return pid
+}
+
+// current reports whether the open file is still the one at the path.
+func current(f *os.File, file string) bool {
+	open, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(file)
+	return err == nil && os.SameFile(open, there)
+}
+
+// removeLocked removes a directory whose lock the caller holds. Where an open
+// file cannot be removed the empty lock stays, which is no session and no
+// environment.
+func removeLocked(dir string) error {
+	if removesOpenFiles {
+		return os.RemoveAll(dir)
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if e.Name() != "lock" {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}

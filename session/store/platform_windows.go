@@ -1,0 +1,36 @@
+package store
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// permissionsMatter is false: access lists are inherited from the user's own
+// directories, and mode bits say nothing.
+const permissionsMatter = false
+
+// removesOpenFiles is false: Windows keeps a file that somebody has open.
+const removesOpenFiles = false
+
+// syncDir does nothing: Windows has no way to sync a directory, and NTFS
+// journals its entries.
+func syncDir(string) error { return nil }
+
+// lockOffset is where the locked byte is: far behind the pid, which others
+// must be able to read while the lock is held.
+const lockOffset = 1 << 30
+
+// tryLock takes the file's lock. It reports false when somebody has it.
+func tryLock(f *os.File) (bool, error) {
+	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
+		0, 1, 0, &windows.Overlapped{Offset: lockOffset})
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, windows.ERROR_LOCK_VIOLATION):
+		return false, nil
+	}
+	return false, err
+}

@@ -1,0 +1,385 @@
+// Package store keeps sessions and their environments on disk: bindings,
+// tokens, what was provisioned, and who owns what. It knows files and locks,
+// and nothing of what runs in an environment.
+//
+//	<dir>/store.json                        the store's own id
+//	<dir>/sessions/<id>/binding.json        a [Session]
+//	                    token               what authenticates its connections
+//	                    operations/<hash>   starts of processes by operation id
+//	                    lock                held by the service that owns it
+//	<dir>/environments/<identity>/environment.json   an [Environment]
+//	                              provisioned        marks that it was created
+//	                              state/             the backend's own
+//	                              lock               held while it is made or removed
+//
+// Directories are 0700 and files 0600. Every file is replaced atomically and
+// synced, the directory too. Locks are advisory file locks, which the system
+// gives up when their owner dies: two services may share a store.
+package store
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/profile"
+)
+
+// format is the version of the files.
+const format = 1
+
+// maxRecord bounds what is read of any record, in bytes. The largest is a
+// binding with its profile.
+const maxRecord = 1 << 20
+
+// The errors that callers tell apart, matched with [errors.Is] and [errors.As].
+var (
+	// ErrNotFound is a session that the store does not have.
+	ErrNotFound = errors.New("not in the store")
+	// ErrID is an id that cannot be one.
+	ErrID = errors.New("must be one path component of at most 64 letters, digits, _ . and -, beginning with a letter or digit")
+)
+
+// BrokenError is a file that is torn or not the store's. It is left alone.
+type BrokenError struct {
+	File string
+	Err  error
+}
+
+func (e *BrokenError) Error() string { return fmt.Sprintf("%s cannot be used: %v", e.File, e.Err) }
+
+func (e *BrokenError) Unwrap() error { return e.Err }
+
+// Session is the saved binding of a session: all that resumes it.
+type Session struct {
+	Format int    `json:"format"`
+	ID     string `json:"id"`
+	// Workspace is the URI of the opened folder and Folder its path; both ""
+	// for a session that belongs to no folder.
+	Workspace string `json:"workspace,omitempty"`
+	Folder    string `json:"folder,omitempty"`
+	// Profile is the whole profile as it was when the session was opened.
+	Profile     profile.Profile   `json:"profile"`
+	Environment string            `json:"environment"`
+	Root        string            `json:"root,omitempty"`
+	ParentID    string            `json:"parent_id,omitempty"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	CreatedAt   time.Time         `json:"created_at"`
+	LastUsedAt  time.Time         `json:"last_used_at"`
+	// Closed says that the session was closed, Removed that its environment
+	// was removed then.
+	Closed  bool `json:"closed,omitempty"`
+	Removed bool `json:"removed,omitempty"`
+}
+
+// Environment describes an environment for whoever looks at its directory.
+type Environment struct {
+	Format    int       `json:"format"`
+	Identity  string    `json:"identity"`
+	Backend   string    `json:"backend"`
+	Profile   string    `json:"profile"`
+	Shared    bool      `json:"shared,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// Store is an open store. Its methods may be called concurrently, also while
+// another process has the store open.
+type Store struct {
+	dir string
+	id  string
+}
+
+// Open opens the store in the directory, which is created when it is missing.
+func Open(dir string) (*Store, error) {
+	s := &Store{dir: dir}
+	for _, d := range []string{dir, s.sessions(), s.environments()} {
+		if err := privateDir(d); err != nil {
+			return nil, err
+		}
+	}
+	id, err := s.identify()
+	if err != nil {
+		return nil, err
+	}
+	s.id = id
+	return s, nil
+}
+
+// ID tells this store from every other, also on other machines that use the
+// same daemons: 32 hex digits.
+func (s *Store) ID() string { return s.id }
+
+func (s *Store) sessions() string     { return filepath.Join(s.dir, "sessions") }
+func (s *Store) environments() string { return filepath.Join(s.dir, "environments") }
+
+// identify reads the store's id, or makes it.
+func (s *Store) identify() (string, error) {
+	var record struct {
+		Format int    `json:"format"`
+		ID     string `json:"id"`
+	}
+	file := filepath.Join(s.dir, "store.json")
+	err := readJSON(file, &record)
+	if errors.Is(err, os.ErrNotExist) {
+		record.Format, record.ID = format, randomHex(16)
+		raw, err := json.Marshal(record)
+		if err != nil {
+			return "", err
+		}
+		// Another service may be doing the same: the first one wins.
+		if err := createFile(file, raw); err != nil && !errors.Is(err, os.ErrExist) {
+			return "", err
+		}
+		return s.readID(file)
+	}
+	if err != nil {
+		return "", err
+	}
+	return s.readID(file)
+}
+
+func (s *Store) readID(file string) (string, error) {
+	var record struct {
+		Format int    `json:"format"`
+		ID     string `json:"id"`
+	}
+	if err := readJSON(file, &record); err != nil {
+		return "", err
+	}
+	if record.Format != format || len(record.ID) != 32 {
+		return "", &BrokenError{file, fmt.Errorf("it is not of format %d", format)}
+	}
+	return record.ID, nil
+}
+
+var sessionID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+
+// CheckID says with [ErrID] that an id cannot be a session's.
+func CheckID(id string) error {
+	if !sessionID.MatchString(id) {
+		return ErrID
+	}
+	return nil
+}
+
+// NewID makes a session's id.
+func NewID() string { return "s-" + randomHex(10) }
+
+// randomHex makes n random bytes in hex.
+func randomHex(n int) string {
+	b := make([]byte, n)
+	rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+func (s *Store) session(id string, names ...string) string {
+	return filepath.Join(append([]string{s.sessions(), id}, names...)...)
+}
+
+// Load reads a session: [ErrNotFound] when there is none, [BrokenError] when
+// its binding is torn or another one's.
+func (s *Store) Load(id string) (Session, error) {
+	if err := CheckID(id); err != nil {
+		return Session{}, err
+	}
+	file := s.session(id, "binding.json")
+	var b Session
+	err := readJSON(file, &b)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return Session{}, ErrNotFound
+	case err != nil:
+		return Session{}, err
+	case b.Format != format:
+		return Session{}, &BrokenError{file, fmt.Errorf("it is of format %d, and this is %d", b.Format, format)}
+	case b.ID != id:
+		return Session{}, &BrokenError{file, fmt.Errorf("it belongs to the session %q", b.ID)}
+	case !profile.IsIdentity(b.Environment):
+		return Session{}, &BrokenError{file, fmt.Errorf("%q is not an environment", b.Environment)}
+	}
+	return b, nil
+}
+
+// Save writes a session's binding. Its directory exists: [Store.LockSession]
+// made it.
+func (s *Store) Save(b Session) error {
+	b.Format = format
+	return writeJSON(s.session(b.ID, "binding.json"), b)
+}
+
+// Listed is one entry of List.
+type Listed struct {
+	ID string
+	Session
+	Err error // why it cannot be read
+}
+
+// List reads all sessions, in no order.
+func (s *Store) List() ([]Listed, error) {
+	entries, err := os.ReadDir(s.sessions())
+	if err != nil {
+		return nil, err
+	}
+	var all []Listed
+	for _, e := range entries {
+		if CheckID(e.Name()) != nil || !e.IsDir() {
+			continue
+		}
+		b, err := s.Load(e.Name())
+		if errors.Is(err, ErrNotFound) {
+			continue // being made or removed just now
+		}
+		all = append(all, Listed{ID: e.Name(), Session: b, Err: err})
+	}
+	return all, nil
+}
+
+// Forget removes a session's directory. Its lock is held by the caller.
+func (s *Store) Forget(id string) error {
+	// The binding goes first and atomically: what is left of a crash in
+	// between is no session.
+	if err := os.Remove(s.session(id, "binding.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := removeLocked(s.session(id)); err != nil {
+		return err
+	}
+	return syncDir(s.sessions())
+}
+
+// Token reads the session's token, or makes it: 64 hex digits.
+func (s *Store) Token(id string) (string, error) {
+	file := s.session(id, "token")
+	raw, err := readFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		token := randomHex(32)
+		return token, writeFile(file, []byte(token))
+	}
+	if err != nil {
+		return "", err
+	}
+	if len(raw) != 64 {
+		return "", &BrokenError{file, errors.New("it is not 64 characters long")}
+	}
+	return string(raw), nil
+}
+
+func (s *Store) environment(identity string, names ...string) string {
+	return filepath.Join(append([]string{s.environments(), identity}, names...)...)
+}
+
+// Describe writes an environment's description, unless it has one.
+func (s *Store) Describe(e Environment) error {
+	if err := privateDir(s.environment(e.Identity)); err != nil {
+		return err
+	}
+	file := s.environment(e.Identity, "environment.json")
+	var old Environment
+	err := readJSON(file, &old)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		e.Format = format
+		return writeJSON(file, e)
+	case err != nil:
+		return err
+	case old.Format != format || old.Identity != e.Identity:
+		return &BrokenError{file, errors.New("it describes another environment")}
+	}
+	return nil
+}
+
+// StateDir is the environment's own directory for its backend, which is made.
+func (s *Store) StateDir(identity string) (string, error) {
+	dir := s.environment(identity, "state")
+	return dir, privateDir(dir)
+}
+
+// Provisioned reports whether the environment was created.
+func (s *Store) Provisioned(identity string) (bool, error) {
+	_, err := os.Lstat(s.environment(identity, "provisioned"))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// MarkProvisioned notes that the environment was created, or that it is not
+// any more.
+func (s *Store) MarkProvisioned(identity string, is bool) error {
+	file := s.environment(identity, "provisioned")
+	if is {
+		return writeFile(file, nil)
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return syncDir(filepath.Dir(file))
+}
+
+// RemoveEnvironment removes the environment's directory. Its lock is held by
+// the caller.
+func (s *Store) RemoveEnvironment(identity string) error {
+	if err := removeLocked(s.environment(identity)); err != nil {
+		return err
+	}
+	return syncDir(s.environments())
+}
+
+// Environments lists the identities that the store has.
+func (s *Store) Environments() ([]string, error) {
+	entries, err := os.ReadDir(s.environments())
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, e := range entries {
+		if e.IsDir() && profile.IsIdentity(e.Name()) {
+			all = append(all, e.Name())
+		}
+	}
+	return all, nil
+}
+
+// readJSON reads one record. What cannot be decoded is a [BrokenError].
+func readJSON(file string, v any) error {
+	raw, err := readFile(file)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return &BrokenError{file, err}
+	}
+	return nil
+}
+
+func writeJSON(file string, v any) error {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return writeFile(file, append(raw, '\n'))
+}
+
+// readFile reads a regular file of at most maxRecord bytes.
+func readFile(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxRecord {
+		return nil, &BrokenError{file, fmt.Errorf("it is not a file of at most %d bytes", maxRecord)}
+	}
+	return io.ReadAll(io.LimitReader(f, maxRecord))
+}
