@@ -2,15 +2,24 @@
 // suite of tests. A backend's own test hands [Run] a [Harness]; what the
 // environment behind it cannot do is said there, in words, and the suite then
 // tests that the lack is answered as it must be instead of passing it over.
+//
+// The suite speaks to the interfaces of package backends only, and to the tools
+// by their contract. Command lines are POSIX shell with what every busybox has.
 package backendtest
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
+
+// patience is how long the suite waits for what must happen. Nothing is slow
+// because of it: it ends a test that would hang.
+const patience = 60 * time.Second
 
 // Harness is one backend with the kind of environment to try it on.
 type Harness struct {
@@ -24,38 +33,94 @@ type Harness struct {
 	// WorkspaceFolder says that the environment works in the opened folder of
 	// the host, as local does. The suite then hands it a fresh one.
 	WorkspaceFolder bool
-	// Lacks says what the environment cannot do.
-	Lacks Lacks
-	// Leftovers lists what is still there of an environment on this side of the
-	// world (processes, containers, volumes, sockets), for the tests that ask
-	// that nothing is. Nil when the backend has no such thing.
+	// Outside is a directory outside the workspace, as paths in the environment
+	// see it, that the environment's user may write when nothing confines it.
+	Outside func(t *testing.T) string
+	// Leftovers lists what is still there of an environment, its files in the
+	// binding's directories aside: processes, containers, volumes, sockets. It
+	// is asked after the environment was removed, and repeatedly, since the end
+	// of a process takes its time.
 	Leftovers func(t *testing.T, b backends.Binding) []string
 	// Vanish makes the provisioned environment disappear behind the backend's
-	// back, as a person who removes a container by hand would.
+	// back, as a person who removes a container by hand would. It is called
+	// after a Shutdown and Detach.
 	Vanish func(t *testing.T, b backends.Binding)
+	// Lacks says what the environment cannot do.
+	Lacks Lacks
 }
 
 // Lacks holds a reason for each thing that an environment does not have; an
 // empty string means that it has it and is tested for it.
 type Lacks struct {
-	// Shell: bash, process/start with a shell line and everything that the
-	// suite does with them. The lack must be answered by unsupported errors.
+	// Shell: bash and process/start with a shell line. The lack must be
+	// answered by unsupported errors that name the shell.
 	Shell string
-	// Git: the git tool. The lack must be an answer that names git.
+	// Git: the git tool. The lack must be answered by a refusal that names git.
 	Git string
-	// Landlock: confined commands. The lack must be an unsupported error; the
-	// suite then runs commands unconfined.
+	// Landlock: confined commands. The lack must be answered by an unsupported
+	// error that names Landlock; everything else then runs unconfined.
 	Landlock string
 	// Reattach: an environment that outlives the backend value that opened it.
+	// The lack must be answered by environmentLost.
 	Reattach string
-	// Processes: background processes. The lack must be unsupported errors.
-	Processes string
 }
 
-// Run runs the suite. Every test has an environment of its own.
+// need is a set of what a test cannot do without.
+type need uint8
+
+const (
+	needShell need = 1 << iota
+	needGit
+	needLandlock
+	needReattach
+)
+
+// missing is why the environment does not have all of n, or "".
+func (l Lacks) missing(n need) string {
+	var why []string
+	for _, m := range []struct {
+		need   need
+		reason string
+	}{{needShell, l.Shell}, {needGit, l.Git}, {needLandlock, l.Landlock}, {needReattach, l.Reattach}} {
+		if n&m.need != 0 && m.reason != "" {
+			why = append(why, m.reason)
+		}
+	}
+	return strings.Join(why, "; ")
+}
+
+// test is one part of the suite. Its world is open unless it is closed.
+type test struct {
+	name   string
+	needs  need
+	closed bool
+	run    func(w *world)
+}
+
+// Run runs the suite. Each part has an environment of its own, which must be
+// gone without a trace when it is over.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
-	if h.Backend == nil || h.Profile == nil {
-		t.Fatal("backendtest: a harness needs Backend and Profile")
+	if h.Backend == nil || h.Profile == nil || h.Outside == nil || h.Leftovers == nil || h.Vanish == nil {
+		t.Fatal("backendtest: a harness needs Backend, Profile, Outside, Leftovers and Vanish")
 	}
+	for _, part := range [][]test{
+		fileTests(), pathTests(), searchTests(), commandTests(), processTests(),
+		confinementTests(), exportTests(), lifeTests(), loadTests(),
+	} {
+		for _, tt := range part {
+			t.Run(tt.name, func(t *testing.T) {
+				if why := h.Lacks.missing(tt.needs); why != "" {
+					t.Logf("not asked of this environment, which is tested for the lack instead: %s", why)
+					return
+				}
+				w := newWorld(t, h)
+				if !tt.closed {
+					w.open()
+				}
+				tt.run(w)
+			})
+		}
+	}
+	t.Run("Lacks", func(t *testing.T) { testLacks(t, h) })
 }
