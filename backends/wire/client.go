@@ -4,8 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -16,6 +21,9 @@ import (
 // replay.
 var ErrNotSent = errors.New("the request was not sent")
 
+// ErrClosed is why the connection of a Client ended that was closed.
+var ErrClosed = errors.New("the connection was closed")
+
 // ClientOptions are the choices of a Client.
 type ClientOptions struct {
 	// Token goes out with every frame; empty sends none.
@@ -25,12 +33,13 @@ type ClientOptions struct {
 	// that is a frame. In both cases [MaxBanner] bytes are the limit.
 	Mark string
 	// OnEvent gets process events in order, on the reading goroutine: it must
-	// not block. Nil drops them.
+	// not block, and not call Close. Nil drops them.
 	OnEvent func(tool.ProcessEvent)
 	// OnCallback answers nested calls, each on a goroutine of its own. Its
 	// context ends with the run_code call that it belongs to. Nil refuses them.
-	OnCallback func(ctx context.Context, parent string, call ToolCall) (tool.Result, error)
-	// CancelGrace is how long a cancelled call waits for its terminal reply; 0
+	OnCallback func(ctx context.Context, call ToolCall) (tool.Result, error)
+	// CancelGrace is how long a cancelled call waits for its terminal reply, and
+	// how long the peer may take nothing while something is to be written; 0
 	// means [DefaultCancelGrace].
 	CancelGrace time.Duration
 	// Log gets what nobody can be told; nil discards it.
@@ -39,19 +48,134 @@ type ClientOptions struct {
 
 // Client is the host's end of one connection. Its methods may be called
 // concurrently.
-type Client struct{}
+type Client struct {
+	rw     io.ReadWriteCloser
+	o      ClientOptions
+	reader *Reader
+	writer *Writer
+	lastID atomic.Uint64
+	caps   atomic.Pointer[[]string]
+	done   chan struct{} // closed by fail
+
+	running       chan struct{} // a place for each callback that runs
+	waiting       atomic.Int64
+	callbackBytes atomic.Int64
+	goroutines    sync.WaitGroup
+
+	mu        sync.Mutex
+	calls     map[string]*call
+	callbacks map[string]bool // ids of callbacks that were not answered
+	err       error           // why the connection ended
+}
+
+// A call is one request in flight.
+type call struct {
+	ctx     context.Context
+	method  string
+	stream  bool
+	maxBody int64
+	out     *outbox // the request's body
+
+	// done is closed when the members below are set: the reply came, or never
+	// will.
+	done chan struct{}
+	data []byte
+	in   *inbox // the reply's body, which may still be coming
+	err  error
+
+	// nested is the context of its callbacks, once there was one; guarded by
+	// Client.mu like cancel.
+	nested context.Context
+	cancel context.CancelFunc
+}
 
 // NewClient makes the host's end of rw and starts to read.
-func NewClient(rw io.ReadWriteCloser, o ClientOptions) *Client { return &Client{} }
+func NewClient(rw io.ReadWriteCloser, o ClientOptions) *Client {
+	if o.CancelGrace <= 0 {
+		o.CancelGrace = DefaultCancelGrace
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	c := &Client{
+		rw: rw, o: o,
+		reader:    NewReader(rw),
+		writer:    NewWriter(rw),
+		done:      make(chan struct{}),
+		running:   make(chan struct{}, maxCallbacks),
+		calls:     make(map[string]*call),
+		callbacks: make(map[string]bool),
+	}
+	c.reader.quote = true
+	c.writer.onStall(o.CancelGrace, func() { c.fail(errStalled) })
+	c.goroutines.Go(func() { c.fail(c.read()) })
+	return c
+}
+
+var (
+	errStalled = errors.New("the peer stopped reading")
+	errNoReply = errors.New("the peer did not end a cancelled request in time")
+)
 
 // Initialize sends initialize and checks the reply. Version and Capabilities are
-// filled in. After a failure the connection is of no more use and closed.
+// filled in. After a failure, and when ctx ends, the connection is of no more
+// use and closed.
 func (c *Client) Initialize(ctx context.Context, in Initialize) (Initialized, error) {
-	return Initialized{}, errors.ErrUnsupported
+	in.Version = Version
+	in.Capabilities = []string{CapBulk, CapErrors}
+	out, err := c.initialize(ctx, in)
+	if err != nil {
+		c.fail(fmt.Errorf("initialize failed: %w", err))
+	}
+	return out, err
+}
+
+func (c *Client) initialize(ctx context.Context, in Initialize) (Initialized, error) {
+	var out Initialized
+	stop := context.AfterFunc(ctx, func() { c.fail(context.Cause(ctx)) })
+	defer stop()
+	reply, err := c.Call(ctx, MethodInitialize, in, nil)
+	if err != nil {
+		if tool.KindOf(err) == tool.OutcomeUnknown {
+			err = noHandshake(c.Err())
+		}
+		return out, ended(ctx, err)
+	}
+	if err := reply.Decode(&out); err != nil {
+		return out, err
+	}
+	if out.Version != Version {
+		return out, tool.Errorf(tool.ProtocolMismatch, "the far end speaks protocol %d; this program speaks %d", out.Version, Version)
+	}
+	return out, nil
+}
+
+// noHandshake is the error of an initialize that no reply came to. What a peer
+// printed instead of one it will print again.
+func noHandshake(err error) error {
+	e := tool.Errorf(tool.BackendUnavailable, "the far end did not answer initialize: %w", err)
+	var bad *FrameError
+	e.Retryable = !errors.As(err, &bad)
+	return e
 }
 
 // Has reports whether the worker announced the capability.
-func (c *Client) Has(capability string) bool { return false }
+func (c *Client) Has(capability string) bool {
+	caps := c.caps.Load()
+	return caps != nil && slices.Contains(*caps, capability)
+}
+
+// ClientRequest is what [Client.Do] sends.
+type ClientRequest struct {
+	Method string
+	// Data is encoded as JSON; nil is none.
+	Data any
+	// Body goes beside the frame; only a worker with [CapBulk] takes one.
+	Body []byte
+	// MaxBody is the longest body of a reply that is taken, in bytes; 0 means
+	// [MaxBody].
+	MaxBody int64
+}
 
 // Reply is what a call came back with.
 type Reply struct {
@@ -61,12 +185,24 @@ type Reply struct {
 	Body []byte
 }
 
-// Decode decodes the data into v. Data that does not fit is an
-// [tool.Internal] error that names the method.
-func (r Reply) Decode(v any) error { return errors.ErrUnsupported }
+// Decode decodes the data into v. Data that does not fit is a
+// [tool.ProtocolMismatch].
+func (r Reply) Decode(v any) error {
+	if r.Data == nil {
+		return tool.Errorf(tool.ProtocolMismatch, "the far end's reply has no data")
+	}
+	if err := decodeJSON(r.Data, v); err != nil {
+		return tool.Errorf(tool.ProtocolMismatch, "the far end's reply is not what was asked for: %w", err)
+	}
+	return nil
+}
 
-// Call sends a request, with a body where one is given and the worker has
-// [CapBulk], and waits for its reply.
+// Call is Do with the usual limits.
+func (c *Client) Call(ctx context.Context, method string, data any, body []byte) (Reply, error) {
+	return c.Do(ctx, ClientRequest{Method: method, Data: data, Body: body})
+}
+
+// Do sends a request and waits for its reply.
 //
 // When ctx ends it cancels the request and still waits, for at most the
 // cancel grace, for the terminal reply: a reply that came first is returned,
@@ -74,23 +210,245 @@ func (r Reply) Decode(v any) error { return errors.ErrUnsupported }
 // Without a terminal reply, and for every call in flight when the connection
 // ends, it is [tool.OutcomeUnknown]; [ErrNotSent] is in the chain when the
 // request never went out.
-func (c *Client) Call(ctx context.Context, method string, data any, body []byte) (Reply, error) {
-	return Reply{}, errors.ErrUnsupported
+func (c *Client) Do(ctx context.Context, r ClientRequest) (Reply, error) {
+	id, call, err := c.start(ctx, r, false)
+	if err != nil {
+		return Reply{}, err
+	}
+	reply := Reply{Data: call.data}
+	if call.in == nil {
+		return reply, nil
+	}
+	defer c.forget(id)
+	if reply.Body, err = call.in.collect(ctx); err != nil {
+		if ctx.Err() != nil {
+			c.cancelBody(id)
+		}
+		return Reply{}, ended(ctx, err)
+	}
+	return reply, nil
 }
 
 // Stream sends a request whose reply's body is read as it comes. Close ends it
 // early; ctx covers the reading too.
 func (c *Client) Stream(ctx context.Context, method string, data any) (size int64, body io.ReadCloser, err error) {
-	return 0, nil, errors.ErrUnsupported
+	id, call, err := c.start(ctx, ClientRequest{Method: method, Data: data}, true)
+	if err != nil {
+		return 0, nil, err
+	}
+	if call.in == nil {
+		call.in = newInbox(0, true, nil)
+	}
+	return call.in.size, &bodyReader{c: c, ctx: ctx, id: id, in: call.in}, nil
+}
+
+// start sends a request and waits until its reply has come, or its end.
+func (c *Client) start(ctx context.Context, r ClientRequest, stream bool) (string, *call, error) {
+	if err := ctx.Err(); err != nil {
+		return "", nil, ended(ctx, notSent{err})
+	}
+	if len(r.Body) > MaxBody {
+		return "", nil, tool.Errorf(tool.InvalidParams, "%d bytes are more than one call can carry (%d)", len(r.Body), MaxBody)
+	}
+	id := strconv.FormatUint(c.lastID.Add(1), 10)
+	call := &call{ctx: ctx, method: r.Method, stream: stream, maxBody: r.MaxBody, done: make(chan struct{})}
+	if call.maxBody <= 0 {
+		call.maxBody = MaxBody
+	}
+	if stream {
+		call.maxBody = maxAnnounced
+	}
+	if len(r.Body) > 0 {
+		call.out = newOutbox(c.writer, id, c.o.Token)
+	}
+	if err := c.register(id, call); err != nil {
+		return "", nil, err
+	}
+	err := c.send(ctx, id, call, r)
+	if err == nil {
+		err = c.await(ctx, id, call)
+	}
+	if err != nil {
+		c.forget(id)
+		return "", nil, err
+	}
+	return id, call, nil
+}
+
+func (c *Client) register(id string, call *call) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return lost(notSent{c.err})
+	}
+	c.calls[id] = call
+	return nil
+}
+
+// send writes the request and its body. A body that is cut off because the
+// reply came already, or because ctx ended, is no error here: await says more.
+func (c *Client) send(ctx context.Context, id string, call *call, r ClientRequest) error {
+	f := Frame{ID: id, Method: r.Method, Token: c.o.Token, Body: int64(len(r.Body))}
+	err := c.writer.send(ctx, &f, r.Data, nil)
+	switch {
+	case err == nil:
+	case errors.Is(err, errTooLong):
+		return tool.Errorf(tool.InvalidParams, "the request is longer than the 16 MiB that one frame can carry: %w", err)
+	case ctx.Err() != nil:
+		return ended(ctx, err)
+	default:
+		c.failWrite(err)
+		if errors.Is(err, ErrNotSent) {
+			return lost(err)
+		}
+		return unknown(err)
+	}
+	if call.out == nil {
+		return nil
+	}
+	err = call.out.sendBytes(ctx, call.done, r.Body)
+	if err != nil && !errors.Is(err, errNotWanted) && ctx.Err() == nil {
+		c.failWrite(err)
+	}
+	return nil
+}
+
+// failWrite ends the connection after a failed write, unless it was only that
+// the data cannot be encoded.
+func (c *Client) failWrite(err error) {
+	if c.writer.broken() {
+		c.fail(fmt.Errorf("writing to the far end: %w", err))
+	}
+}
+
+// await waits for the reply, and after the end of ctx for the terminal reply to
+// a cancelled request.
+func (c *Client) await(ctx context.Context, id string, call *call) error {
+	select {
+	case <-call.done:
+		return call.err
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.o.CancelGrace)
+	defer cancel()
+	if err := c.writer.send(grace, &Frame{ID: id, Method: methodCancel, Token: c.o.Token}, nil, nil); err != nil {
+		c.failWrite(err)
+	}
+	select {
+	case <-call.done:
+	case <-grace.Done():
+		c.fail(errNoReply)
+		<-call.done
+	}
+	if call.err == nil {
+		return nil
+	}
+	switch kind := tool.KindOf(call.err); kind {
+	case tool.Internal, tool.Cancelled, tool.Timeout:
+		return ended(ctx, call.err)
+	default:
+		return call.err
+	}
+}
+
+// forget ends the interest in what else comes for a call.
+func (c *Client) forget(id string) {
+	c.mu.Lock()
+	delete(c.calls, id)
+	c.mu.Unlock()
+}
+
+// cancelBody tells the worker, as far as it can be told at once, that the rest
+// of a body is not wanted.
+func (c *Client) cancelBody(id string) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.o.CancelGrace)
+	defer cancel()
+	err := c.writer.send(ctx, &Frame{ID: id, Method: methodCancel, Token: c.o.Token}, nil, nil)
+	if err != nil {
+		c.failWrite(err)
+	}
 }
 
 // Done is closed when the connection has ended.
-func (c *Client) Done() <-chan struct{} { return nil }
+func (c *Client) Done() <-chan struct{} { return c.done }
 
 // Err is why the connection ended: nil while it has not, [io.EOF] when the peer
 // closed it between frames.
-func (c *Client) Err() error { return nil }
+func (c *Client) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
 
 // Close ends the connection, fails every call in flight, and waits for
 // callbacks to end.
-func (c *Client) Close() error { return nil }
+func (c *Client) Close() error {
+	err := c.fail(ErrClosed)
+	c.goroutines.Wait()
+	return err
+}
+
+// fail ends the connection; only the first reason counts.
+func (c *Client) fail(reason error) error {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return nil
+	}
+	c.err = reason
+	calls := c.calls
+	c.calls = make(map[string]*call)
+	close(c.done)
+	for _, call := range calls {
+		c.settle(call, unknown(reason))
+	}
+	c.mu.Unlock()
+	return c.rw.Close()
+}
+
+// settle ends a call without a reply, or the body of one that has its reply.
+// c.mu is held.
+func (c *Client) settle(call *call, err error) {
+	if call.in != nil {
+		call.in.abort(err)
+		return
+	}
+	call.err = err
+	c.finish(call)
+}
+
+// finish makes it known that a call has its reply. c.mu is held.
+func (c *Client) finish(call *call) {
+	if call.cancel != nil {
+		call.cancel()
+	}
+	close(call.done)
+}
+
+// lost is the error of a call that could not be sent.
+func lost(err error) error {
+	return &tool.Error{
+		Kind: tool.BackendUnavailable, Message: "the connection is lost: " + err.Error(),
+		Hint: "the next call reconnects", Retryable: true, Err: err,
+	}
+}
+
+// unknown is the error of a call in flight on a connection that ended.
+func unknown(err error) error {
+	return &tool.Error{
+		Kind: tool.OutcomeUnknown, Message: "the connection was lost, and whether the request took effect is not known: " + err.Error(),
+		Hint: "look before you repeat it", Err: err,
+	}
+}
+
+// ended is the error of a call whose context has ended; err when it has not.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	kind, message := tool.Cancelled, "cancelled"
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		kind, message = tool.Timeout, "the time for it is over"
+	}
+	return &tool.Error{Kind: kind, Message: message, Err: errors.Join(context.Cause(ctx), err)}
+}

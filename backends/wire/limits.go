@@ -44,8 +44,13 @@ const (
 	// DefaultMaxPending is how many bytes of request data and bodies a server
 	// holds at once.
 	DefaultMaxPending = 2 * MaxBody
-	// maxCallbacks is how many callbacks a client answers at once.
-	maxCallbacks = 64
+	// maxCallbacks is how many callbacks a client answers at once, maxWaiting and
+	// maxCallbackBytes how many may wait for that and how long their data may be
+	// together. A program can ask for more at once than anybody should run at
+	// once; a peer that goes beyond the last two is not one of ours.
+	maxCallbacks     = 64
+	maxWaiting       = 1024
+	maxCallbackBytes = 64 << 20
 	// maxEvents is how many events wait for a host that does not read. It can
 	// learn everything again from process/list, so beyond that the connection is
 	// ended rather than an event dropped.

@@ -2,76 +2,18 @@ package wire
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
-
-// Handler does what requests ask for. Handle is called once a request, on a
-// goroutine of its own, initialize included; ctx ends when the request is
-// cancelled or the connection ends, and the terminal reply is sent when Handle
-// returns and not before.
-//
-// An error becomes the reply's error; a [tool.Error] keeps its kind where the
-// host understands that. A method that the handler does not know is
-// [UnknownMethod].
-type Handler interface {
-	Handle(ctx context.Context, r *Request) (Response, error)
-}
-
-// HandlerFunc is a function that is a Handler.
-type HandlerFunc func(ctx context.Context, r *Request) (Response, error)
-
-// Handle calls f.
-func (f HandlerFunc) Handle(ctx context.Context, r *Request) (Response, error) { return f(ctx, r) }
-
-// UnknownMethod is the error for a method that a handler does not know.
-func UnknownMethod(method string) error {
-	return tool.Errorf(tool.Unsupported, "unknown method %q", method)
-}
-
-// Request is one request of the host. It must not be used after Handle has
-// returned.
-type Request struct {
-	ID     string
-	Method string
-	// Data is valid JSON, or nil when the frame had none.
-	Data json.RawMessage
-	// Body is what was sent beside the frame, complete; nil when nothing was.
-	Body []byte
-
-	server *Server
-}
-
-// Decode decodes the data into v, strictly for its types and leniently for
-// unknown members. Its error is [tool.InvalidParams].
-func (r *Request) Decode(v any) error { return errors.ErrUnsupported }
-
-// HostHas reports whether the host announced the capability at initialize.
-// Only then may a Response have a body ([CapBulk]).
-func (r *Request) HostHas(capability string) bool { return false }
-
-// Callback calls a tool of the host from inside run_code and returns its
-// result. It fails when the request is not run_code, when ctx ends, when the
-// host answers with an error, and when the connection ends.
-func (r *Request) Callback(ctx context.Context, call ToolCall) (tool.Result, error) {
-	return tool.Result{}, errors.ErrUnsupported
-}
-
-// Response is what a handler answers. At most one of Body and Stream is set.
-type Response struct {
-	// Data is encoded as JSON; a json.RawMessage goes out as it is. Nil is null.
-	Data any
-	// Body goes beside the frame.
-	Body []byte
-	// Stream is read for exactly Size bytes, which go beside the frame without
-	// ever being in memory whole. It is closed in every case.
-	Stream io.ReadCloser
-	Size   int64
-}
 
 // ServerOptions are the choices of a Server.
 type ServerOptions struct {
@@ -88,44 +30,314 @@ type ServerOptions struct {
 }
 
 // Server is the worker's end of one connection.
-type Server struct{}
+type Server struct {
+	rw     io.ReadWriteCloser
+	h      Handler
+	o      ServerOptions
+	reader *Reader
+	writer *Writer
+
+	lastCallback atomic.Uint64
+	caps         atomic.Pointer[[]string] // what the host announced, once initialised
+
+	ctx      context.Context // of every request
+	ended    chan struct{}   // closed by end
+	handlers sync.WaitGroup  // requests whose Handle has not returned
+	replies  sync.WaitGroup  // requests whose reply is not written
+
+	mu        sync.Mutex
+	requests  map[string]*Request
+	pending   int64 // bytes of data and bodies of requests
+	callbacks map[string]chan callbackAnswer
+	state     state
+	err       error // why the connection ended; set before ended is closed
+	closing   bool
+
+	outMu  sync.Mutex
+	out    []any         // Frames and process events for the pump
+	outHas chan struct{} // has an element when out grew
+}
+
+// state is how far a connection's handshake is.
+type state int
+
+const (
+	stateNew state = iota
+	stateInitializing
+	stateReady
+	stateFailed // by a failed initialize: the connection is of no more use
+)
 
 // NewServer makes the worker's end of rw. Nothing is read before Serve.
-func NewServer(rw io.ReadWriteCloser, h Handler, o ServerOptions) *Server { return &Server{} }
-
-// Serve reads and answers requests until the host closes the connection, the
-// connection fails, its input is malformed, or ctx ends. It then cancels every
-// request, waits for their handlers, closes rw, and returns nil after an end of
-// file between frames, else why it ended. A read that cannot be interrupted
-// does not hold it up.
-func (s *Server) Serve(ctx context.Context) error { return errors.ErrUnsupported }
-
-// Emit sends a process event. It never blocks: a host that lets too many pile up
-// loses the connection, and learns the rest from process/list. Events before
-// initialize succeeded are dropped for the same reason.
-func (s *Server) Emit(e tool.ProcessEvent) {}
+func NewServer(rw io.ReadWriteCloser, h Handler, o ServerOptions) *Server {
+	if o.Token == nil {
+		o.Token = NewToken(false)
+	}
+	if o.MaxRequests <= 0 {
+		o.MaxRequests = DefaultMaxRequests
+	}
+	if o.MaxPending <= 0 {
+		o.MaxPending = DefaultMaxPending
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Server{
+		rw: rw, h: h, o: o,
+		reader:    NewReader(rw),
+		writer:    NewWriter(rw),
+		ended:     make(chan struct{}),
+		requests:  make(map[string]*Request),
+		callbacks: make(map[string]chan callbackAnswer),
+		outHas:    make(chan struct{}, 1),
+	}
+}
 
 // Serve is NewServer and its Serve.
 func Serve(ctx context.Context, rw io.ReadWriteCloser, h Handler, o ServerOptions) error {
 	return NewServer(rw, h, o).Serve(ctx)
 }
 
-// Token is the secret of a worker's connections: the first initialize fixes it,
-// every later frame of every connection must carry it.
-type Token struct{}
+// flushGrace is how long the last replies may take to be written once every
+// handler has ended: the host may have gone, or may not be reading.
+const flushGrace = time.Second
 
-// NewToken makes a token that is not fixed yet. When required, as on a socket,
-// initialize is refused without a token of at least [MinToken] characters.
-func NewToken(required bool) *Token { return &Token{} }
+// Serve reads and answers requests until the host closes the connection, the
+// connection fails, its input is malformed, or ctx ends. It then cancels every
+// request, waits for their handlers, closes rw, and returns nil after an end of
+// file between frames, else why it ended. A read or write that cannot be
+// interrupted does not hold it up. It must be called once only.
+func (s *Server) Serve(ctx context.Context) error {
+	requests, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.ctx = requests
+	stop := context.AfterFunc(ctx, func() { s.end(context.Cause(ctx)) })
+	defer stop()
+	go func() { s.end(s.read()) }()
+	var pump sync.WaitGroup
+	pump.Go(s.pump)
 
-// AnswerSocket is the worker's part of the proof on a shared socket: it reads
-// the host's challenge and answers it with the nonce of the offer. Call it after
-// the peer was checked and before Serve. It fails when ctx ends.
-func AnswerSocket(ctx context.Context, conn io.ReadWriteCloser, nonce string) error {
-	return errors.ErrUnsupported
+	<-s.ended
+	s.mu.Lock()
+	s.closing = true // no request begins any more
+	s.mu.Unlock()
+	cancel()
+	s.handlers.Wait()
+	flushed := make(chan struct{})
+	go func() {
+		defer close(flushed)
+		s.replies.Wait()
+		pump.Wait()
+	}()
+	grace := time.NewTimer(flushGrace)
+	defer grace.Stop()
+	if !s.writer.broken() {
+		select {
+		case <-flushed:
+		case <-grace.C:
+		}
+	}
+	closeErr := s.rw.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(s.err, io.EOF) {
+		return closeErr
+	}
+	return s.err
 }
 
-// CheckSocket is the host's part: it fails unless the peer knows the nonce.
-func CheckSocket(ctx context.Context, conn io.ReadWriteCloser, nonce string) error {
-	return errors.ErrUnsupported
+// end begins the end of the connection; the first reason counts.
+func (s *Server) end(reason error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = reason
+		close(s.ended)
+	}
+}
+
+// checkWrite ends the connection when it cannot be written to any more.
+func (s *Server) checkWrite() {
+	if s.writer.broken() {
+		s.end(errWrite)
+	}
+}
+
+var (
+	errWrite  = errors.New("writing to the host failed")
+	errPileUp = errors.New("the host does not read")
+)
+
+// Emit sends a process event. It never blocks: a host that lets too many pile up
+// loses the connection, and learns the rest from process/list. Events before
+// initialize succeeded are dropped for the same reason.
+func (s *Server) Emit(e tool.ProcessEvent) {
+	if s.caps.Load() != nil {
+		s.post(e)
+	}
+}
+
+// post has a frame or an event written without waiting for it.
+func (s *Server) post(item any) {
+	s.outMu.Lock()
+	full := len(s.out) >= maxEvents
+	if !full {
+		s.out = append(s.out, item)
+	}
+	s.outMu.Unlock()
+	if full {
+		s.end(errPileUp)
+		return
+	}
+	wake(s.outHas)
+}
+
+// pump writes what was posted, until the connection ends and nothing is left.
+func (s *Server) pump() {
+	for {
+		s.outMu.Lock()
+		items := s.out
+		s.out = nil
+		s.outMu.Unlock()
+		for _, item := range items {
+			f, isFrame := item.(Frame)
+			if !isFrame {
+				f = Frame{Method: methodProcess}
+			} else {
+				item = nil
+			}
+			if err := s.writer.send(context.Background(), &f, item, nil); err != nil {
+				s.checkWrite()
+				s.o.Log.Warn("a frame was not sent", "method", f.Method, "error", err)
+			}
+		}
+		if len(items) > 0 {
+			continue
+		}
+		select {
+		case <-s.outHas:
+		case <-s.ended:
+			s.outMu.Lock()
+			left := len(s.out)
+			s.outMu.Unlock()
+			if left == 0 {
+				return
+			}
+		}
+	}
+}
+
+// hostHas reports whether the host announced the capability.
+func (s *Server) hostHas(capability string) bool {
+	caps := s.caps.Load()
+	return caps != nil && slices.Contains(*caps, capability)
+}
+
+// run handles one request and replies. It is the goroutine of that request.
+func (s *Server) run(r *Request) {
+	defer s.replies.Done()
+	resp, err := s.handle(r)
+	if r.begin != nil {
+		s.initialized(r, err)
+	}
+	s.reply(r, resp, err)
+	r.cancel()
+}
+
+// handle waits for the request's body and has the request handled.
+func (s *Server) handle(r *Request) (resp Response, err error) {
+	defer s.handlers.Done()
+	if r.in != nil {
+		if r.Body, err = r.in.collect(r.ctx); err != nil {
+			return resp, err
+		}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			s.o.Log.Error("a handler panicked", "method", r.Method, "panic", p, "stack", string(debug.Stack()))
+			err = tool.Errorf(tool.Internal, "%s failed for a reason inside the worker", r.Method)
+		}
+	}()
+	return s.h.Handle(r.ctx, r)
+}
+
+// reply sends the terminal reply and its body, if it has one.
+func (s *Server) reply(r *Request, resp Response, err error) {
+	if resp.Stream != nil {
+		defer func() {
+			if err := resp.Stream.Close(); err != nil {
+				s.o.Log.Warn("closing a stream", "method", r.Method, "error", err)
+			}
+		}()
+	}
+	size := resp.Size
+	if resp.Stream == nil {
+		size = int64(len(resp.Body))
+	}
+	if err == nil && size > 0 && !r.HostHas(CapBulk) {
+		err = fmt.Errorf("wire: %s answered with a body that this host cannot take", r.Method)
+	}
+	f := Frame{ID: r.ID}
+	if err != nil {
+		f, resp, size = errorFrame(r.ID, err, r.HostHas(CapErrors)), Response{}, 0
+	}
+	f.Body = size
+	s.settle(r, size > 0)
+	if err := s.writer.send(context.Background(), &f, resp.Data, nil); err != nil {
+		s.unsent(r, err)
+		return
+	}
+	if size == 0 {
+		return
+	}
+	defer s.forget(r)
+	if resp.Stream != nil {
+		err = r.out.sendStream(r.ctx, resp.Stream, size)
+	} else {
+		err = r.out.sendBytes(r.ctx, nil, resp.Body)
+	}
+	if err != nil && !s.writer.broken() {
+		err = r.out.abort(context.Background(), err, r.HostHas(CapErrors))
+	}
+	if err != nil {
+		s.checkWrite()
+	}
+}
+
+// unsent replies to a request whose reply could not be sent.
+func (s *Server) unsent(r *Request, err error) {
+	s.forget(r)
+	if s.writer.broken() {
+		s.checkWrite()
+		return
+	}
+	if errors.Is(err, errTooLong) {
+		err = tool.Errorf(tool.Internal, "the reply to %s is longer than one frame can be", r.Method).
+			WithHint("ask for less at once")
+	}
+	f := errorFrame(r.ID, err, r.HostHas(CapErrors))
+	if s.writer.send(context.Background(), &f, nil, nil) != nil {
+		s.checkWrite()
+	}
+}
+
+// settle ends a request's life but for a body that its reply still has: its id
+// is free again before the host can know of the reply.
+func (s *Server) settle(r *Request, body bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pending -= r.size
+	if body {
+		r.out = newOutbox(s.writer, r.ID, "")
+		return
+	}
+	delete(s.requests, r.ID)
+}
+
+func (s *Server) forget(r *Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.requests[r.ID] == r {
+		delete(s.requests, r.ID)
+	}
 }
