@@ -237,7 +237,8 @@ type ProcessSubscribeResult struct {
 }
 
 // ProcessOutputParams is a piece of a subscribed process's output, or a gap.
-// Each begins where the last one ended.
+// Each begins where the last one ended. The first may come before the answer to
+// process/subscribe.
 type ProcessOutputParams struct {
 	SessionID string `json:"sessionId"`
 	ProcessID string `json:"processId"`
@@ -249,4 +250,6 @@ type ProcessOutputParams struct {
 	NextOffset int64 `json:"nextOffset,omitzero"`
 	// EOF says that the output ended here and the subscription with it.
 	EOF bool `json:"eof,omitzero"`
+	// Error is why the subscription ended early.
+	Error *SessionError `json:"error,omitzero"`
 }

@@ -59,12 +59,3 @@ type Services struct {
 	// ProcessTTY says that processes can have terminals.
 	ProcessTTY bool
 }
-
-// Serve serves one client until it exits, its streams end, its process dies or
-// ctx is done (a signal). It then ends within [shutdownBudget]: requests are
-// cancelled, environments detached, never removed. The error says why the
-// connection ended when that is worth a line in the log; the exit code is one
-// of [ExitOK], [ExitUnclean] and [ExitProtocol].
-func Serve(ctx context.Context, o Options) (exitCode int, err error) {
-	return ExitOK, nil
-}

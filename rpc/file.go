@@ -1,0 +1,68 @@
+package rpc
+
+import (
+	"context"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/rpc/protocol"
+)
+
+func fileMethods() map[string]method {
+	return map[string]method{
+		protocol.MethodFileStat:      {bind((*request).fileStat), slotted},
+		protocol.MethodReadDirectory: {bind((*request).readDirectory), slotted},
+		protocol.MethodFileRead:      {bind((*request).fileRead), slotted},
+		protocol.MethodFileWrite:     {bind((*request).fileWrite), slotted},
+	}
+}
+
+func (r *request) fileStat(ctx context.Context, p *protocol.FileParams) (*protocol.FileResult, error) {
+	info, err := r.sessions().Stat(ctx, p.SessionID, p.Path)
+	return fileResult(info, err)
+}
+
+func fileResult(info backends.FileInfo, err error) (*protocol.FileResult, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &protocol.FileResult{File: toFile(info)}, nil
+}
+
+func (r *request) readDirectory(ctx context.Context, p *protocol.FileParams) (*protocol.DirectoryResult, error) {
+	list, err := r.sessions().ReadDirectory(ctx, p.SessionID, p.Path)
+	if err != nil {
+		return nil, err
+	}
+	out := &protocol.DirectoryResult{Entries: make([]protocol.FileInfo, len(list))}
+	for i, info := range list {
+		out.Entries[i] = toFile(info)
+	}
+	return out, nil
+}
+
+func (r *request) fileRead(ctx context.Context, p *protocol.FileReadParams) (*protocol.FileReadResult, error) {
+	length := int64(backends.MaxFileRead)
+	if p.Length != nil {
+		length = min(length, *p.Length)
+	}
+	switch {
+	case p.Offset < 0:
+		return nil, invalidParams("offset", "offset must not be negative")
+	case length < 0:
+		return nil, invalidParams("length", "length must not be negative")
+	}
+	data, err := r.sessions().ReadFile(ctx, p.SessionID, p.Path, p.Offset, length)
+	if err != nil {
+		return nil, err
+	}
+	// A full piece may be the last one: only a further read, of nothing, tells.
+	return &protocol.FileReadResult{Data: data, Offset: p.Offset, EOF: int64(len(data)) < length}, nil
+}
+
+func (r *request) fileWrite(ctx context.Context, p *protocol.FileWriteParams) (*protocol.FileResult, error) {
+	if len(p.Data) > backends.MaxFileRead {
+		return nil, invalidParams("data", "data must be at most %d MiB", backends.MaxFileRead>>20)
+	}
+	info, err := r.sessions().WriteFile(ctx, p.SessionID, p.Path, p.Data)
+	return fileResult(info, err)
+}

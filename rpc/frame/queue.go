@@ -1,0 +1,189 @@
+package frame
+
+import (
+	"strconv"
+	"sync"
+)
+
+// headerRoom is the space that a buffer leaves for its header.
+const headerRoom = len("Content-Length: \r\n\r\n") + len("1073741824")
+
+// keepItems is the longest list of items that is kept for reuse, in items.
+const keepItems = 1024
+
+// buffer is one encoded message behind room for its header.
+type buffer struct {
+	bytes []byte
+}
+
+// buffers recycles the buffers of short messages.
+var buffers = sync.Pool{New: func() any { return &buffer{bytes: make([]byte, headerRoom, 1024)} }}
+
+func newBuffer() *buffer {
+	b := buffers.Get().(*buffer)
+	b.bytes = b.bytes[:headerRoom]
+	return b
+}
+
+// item is one message on its way out.
+type item struct {
+	*buffer
+	start        int // where the header begins
+	notification bool
+	done         func()
+}
+
+// seal writes the header right before the body.
+func (it *item) seal() {
+	var digits [20]byte
+	length := strconv.AppendInt(digits[:0], int64(len(it.bytes)-headerRoom), 10)
+	const before, after = "Content-Length: ", "\r\n\r\n"
+	it.start = headerRoom - len(before) - len(length) - len(after)
+	header := it.bytes[it.start:it.start]
+	header = append(header, before...)
+	header = append(header, length...)
+	_ = append(header, after...)
+}
+
+func (it *item) data() []byte { return it.bytes[it.start:] }
+
+func (it *item) len() int { return len(it.bytes) - it.start }
+
+// finish gives the buffer back and tells whoever waits.
+func (it *item) finish() {
+	if cap(it.bytes) <= keepBuffer {
+		buffers.Put(it.buffer)
+	}
+	it.buffer = nil
+	if it.done != nil {
+		it.done()
+	}
+}
+
+// queue holds the messages that wait to be written, in order. It is bounded by
+// refusing, not by waiting: whoever pushes must never be held up by the peer.
+type queue struct {
+	mu    sync.Mutex
+	ready sync.Cond // something is queued, or the queue is closed
+
+	items []item
+	spare []item // the slice that items swaps with, to save allocations
+	// messages and bytes count what is queued or being written, notified the
+	// bytes of notifications alone.
+	messages int
+	bytes    int64
+	notified int64
+	// idleCh is closed when messages is zero again; nil while nobody waits.
+	idleCh chan struct{}
+	// closed is why nothing more is taken; nil while open.
+	closed error
+}
+
+func (q *queue) init() { q.ready.L = &q.mu }
+
+// push queues the item, or says why not: the reason of close, or [ErrSlowPeer]
+// when the peer has let too much pile up.
+func (q *queue) push(it item) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := int64(it.len())
+	switch {
+	case q.closed != nil:
+		return q.closed
+	case q.messages >= MaxQueued, it.notification && q.notified+n > MaxNotified && q.messages > 0:
+		return ErrSlowPeer
+	}
+	q.items = append(q.items, it)
+	q.messages++
+	q.bytes += n
+	if it.notification {
+		q.notified += n
+	}
+	q.ready.Signal()
+	return nil
+}
+
+// take waits for items and returns all of them; false when the queue is closed.
+// What it returned before must have been given to wrote.
+func (q *queue) take() ([]item, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.items) == 0 && q.closed == nil {
+		q.ready.Wait()
+	}
+	if q.closed != nil {
+		return nil, false
+	}
+	taken := q.items
+	q.items, q.spare = q.spare[:0], taken
+	if cap(q.spare) > keepItems {
+		q.spare = nil
+	}
+	return taken, true
+}
+
+// wrote accounts for items that are done with, written or not.
+func (q *queue) wrote(items []item) {
+	q.mu.Lock()
+	for i := range items {
+		n := int64(items[i].len())
+		q.messages--
+		q.bytes -= n
+		if items[i].notification {
+			q.notified -= n
+		}
+	}
+	if q.messages == 0 && q.idleCh != nil {
+		close(q.idleCh)
+		q.idleCh = nil
+	}
+	q.mu.Unlock()
+	for i := range items {
+		items[i].finish()
+		items[i] = item{}
+	}
+}
+
+// close refuses everything from now on and drops what is queued. It reports
+// whether it was the first to.
+func (q *queue) close(reason error) bool {
+	q.mu.Lock()
+	if q.closed != nil {
+		q.mu.Unlock()
+		return false
+	}
+	q.closed = reason
+	dropped := q.items
+	q.items = nil
+	q.ready.Broadcast()
+	q.mu.Unlock()
+	q.wrote(dropped)
+	return true
+}
+
+func (q *queue) err() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
+}
+
+func (q *queue) backlog() (messages int, bytes int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.messages, q.bytes
+}
+
+// idle is a channel that is closed when nothing is queued or being written.
+func (q *queue) idle() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.messages == 0 {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	if q.idleCh == nil {
+		q.idleCh = make(chan struct{})
+	}
+	return q.idleCh
+}

@@ -1,0 +1,185 @@
+package frame
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"go.lsp.dev/jsonrpc2"
+)
+
+// Options say what a stream does about what it meets.
+type Options struct {
+	// Invalid is told of a frame that is no message, on the reading goroutine.
+	// Returning nil reads on; an error ends reading with it. Nil ends reading
+	// with the [Problem].
+	Invalid func(Problem) error
+	// ReadEnd is told, once, of the error that ended reading. Nil is allowed.
+	ReadEnd func(error)
+	// WriteEnd is told, once, of the error that ended writing before Close:
+	// one of the output, or [ErrSlowPeer]. Nil is allowed.
+	WriteEnd func(error)
+}
+
+// Stream is a [jsonrpc2.Stream] over a pair of byte streams.
+type Stream struct {
+	o        Options
+	input    io.Closer
+	in       *bufio.Reader
+	body     []byte
+	readOnce sync.Once
+
+	out       io.WriteCloser
+	queue     queue
+	writeDone chan struct{}
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// New makes a stream and starts its writing goroutine, which ends with Close.
+// Closing in or out must end a call that blocks on it, else Close does not
+// wait for that call.
+func New(in io.ReadCloser, out io.WriteCloser, o Options) *Stream {
+	if o.Invalid == nil {
+		o.Invalid = func(p Problem) error { return p }
+	}
+	s := &Stream{
+		o:         o,
+		input:     in,
+		in:        bufio.NewReaderSize(in, 4*MaxHeader),
+		out:       out,
+		writeDone: make(chan struct{}),
+	}
+	s.queue.init()
+	go s.writeLoop()
+	return s
+}
+
+// Write implements [jsonrpc2.Stream]: it queues a request or an answer and
+// never waits. The context is not looked at, so that an answer to cancelled
+// work is still sent.
+func (s *Stream) Write(_ context.Context, msg jsonrpc2.Message) (int64, error) {
+	buf := newBuffer()
+	buf.bytes = jsonrpc2.AppendMessage(buf.bytes, msg)
+	return s.push(item{buffer: buf})
+}
+
+// Notify queues a notification with encoded parameters. Done, unless nil, is
+// called when it has been written or the stream has ended, from a goroutine
+// that must not be held up.
+func (s *Stream) Notify(method string, params []byte, done func()) error {
+	buf := newBuffer()
+	buf.bytes = jsonrpc2.AppendNotification(buf.bytes, method, params)
+	_, err := s.push(item{buffer: buf, notification: true, done: done})
+	return err
+}
+
+// Respond queues an answer beside the connection's own: for what never became
+// a request.
+func (s *Stream) Respond(id jsonrpc2.ID, err *jsonrpc2.Error) error {
+	buf := newBuffer()
+	buf.bytes = jsonrpc2.AppendResponse(buf.bytes, id, nil, err)
+	_, pushErr := s.push(item{buffer: buf})
+	return pushErr
+}
+
+func (s *Stream) push(it item) (int64, error) {
+	it.seal()
+	n := int64(it.len())
+	if err := s.queue.push(it); err != nil {
+		it.finish()
+		if errors.Is(err, ErrSlowPeer) {
+			s.writeEnd(err)
+		}
+		return 0, err
+	}
+	return n, nil
+}
+
+// Backlog is what waits to be written: messages and bytes.
+func (s *Stream) Backlog() (messages int, bytes int64) { return s.queue.backlog() }
+
+// Flush waits until everything queued so far has been written, writing has
+// ended, or ctx is done.
+func (s *Stream) Flush(ctx context.Context) error {
+	for {
+		idle := s.queue.idle()
+		select {
+		case <-idle:
+		case <-s.writeDone:
+			return s.queue.err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if messages, _ := s.Backlog(); messages == 0 {
+			return nil
+		}
+	}
+}
+
+// Close implements [jsonrpc2.Stream]. What is still queued is dropped: Flush
+// first. Input and output are closed, which is what ends calls that block on
+// them.
+func (s *Stream) Close() error {
+	s.closeOnce.Do(func() {
+		s.queue.close(ErrClosed)
+		s.closeErr = errors.Join(s.out.Close(), s.input.Close())
+	})
+	return s.closeErr
+}
+
+// Done is closed when the writing goroutine has ended.
+func (s *Stream) Done() <-chan struct{} { return s.writeDone }
+
+// writeEnd ends writing for good because of err.
+func (s *Stream) writeEnd(err error) {
+	if s.queue.close(err) && s.o.WriteEnd != nil {
+		s.o.WriteEnd(err)
+	}
+}
+
+// writeLoop writes what is queued: one Write for a long message, one for many
+// short ones that wait together.
+func (s *Stream) writeLoop() {
+	defer close(s.writeDone)
+	var together []byte
+	for {
+		items, ok := s.queue.take()
+		if !ok {
+			return
+		}
+		for len(items) > 0 {
+			n := short(items)
+			data := items[0].data()
+			if n > 1 {
+				together = together[:0]
+				for _, it := range items[:n] {
+					together = append(together, it.data()...)
+				}
+				data = together
+			}
+			_, err := s.out.Write(data)
+			s.queue.wrote(items[:n])
+			if err != nil {
+				s.queue.wrote(items[n:])
+				s.writeEnd(err)
+				return
+			}
+			items = items[n:]
+		}
+	}
+}
+
+// short counts how many of the first items are worth writing together: at
+// least one, and no more than keepBuffer bytes.
+func short(items []item) int {
+	sum := items[0].len()
+	n := 1
+	for n < len(items) && sum+items[n].len() <= keepBuffer {
+		sum += items[n].len()
+		n++
+	}
+	return n
+}

@@ -1,0 +1,40 @@
+package rpc
+
+import "time"
+
+// Limits of one connection.
+const (
+	// maxRequests is how many requests are worked on at once. One more is
+	// answered with overloaded: an agent's calls are commands that compete for
+	// the same processors, and 64 of them keep any machine busy.
+	maxRequests = 64
+	// maxWaits is how many requests may wait at once for something to happen
+	// elsewhere (process/wait and its like, and what must get through when all
+	// slots are taken, such as process/stop). They hold no slot and cost a
+	// goroutine each.
+	maxWaits = 1024
+	// maxBacklog is how many bytes may wait to be written before new requests
+	// are answered with overloaded: a client that reads no answers gets none.
+	maxBacklog = 64 << 20
+	// maxDroppable is how many messages may wait to be written before log
+	// lines and traces, which nobody misses, are dropped.
+	maxDroppable = 1000
+	// cancelGrace is how long a cancelled request may take to stop before its
+	// outcome is called unknown. The worker's protocol has the same figure.
+	cancelGrace = 35 * time.Second
+	// shutdownBudget bounds the end of a connection as a whole: environments
+	// are detached, calls end. With the watch on the client's process the
+	// service is gone within 10 s of its client.
+	shutdownBudget = 7 * time.Second
+	// flushBudget is how long, at the very end, a client may still read answers.
+	flushBudget = time.Second
+	// watchInterval is how often it is looked whether the client's process
+	// still lives; the protocol promises 2 s.
+	watchInterval = time.Second
+	// maxSubscriptions is how many processes one connection may be subscribed
+	// to; each may hold protocol.MaxSubscriptionBytes.
+	maxSubscriptions = 256
+	// outputChunk is the most output that one process/output carries, in bytes:
+	// large enough to be fast, small enough that a change is not held up.
+	outputChunk = 128 << 10
+)

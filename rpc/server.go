@@ -1,0 +1,200 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.lsp.dev/jsonrpc2"
+
+	"github.com/caisson-dev/caisson/rpc/frame"
+	"github.com/caisson-dev/caisson/rpc/protocol"
+)
+
+// phase is where a connection is in its life.
+type phase int
+
+const (
+	fresh        phase = iota // only initialize is answered
+	initializing              // initialize is being worked on
+	running
+	shutDown // after shutdown: only exit
+	ended    // nothing is answered any more
+)
+
+// errEnding is the cause that cancels requests when the connection ends.
+var errEnding = errors.New("the service is shutting down")
+
+// server serves one connection.
+type server struct {
+	o       Options
+	log     *slog.Logger // to o.Log and the client
+	stream  *frame.Stream
+	conn    jsonrpc2.Conn
+	methods map[string]method
+	// grace is cancelGrace, shorter in tests.
+	grace time.Duration
+
+	// ctx is over when the connection ends; requests derive from it.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// work counts goroutines that work on requests or for subscriptions.
+	work sync.WaitGroup
+	// endings holds the first reason to end.
+	endings chan ending
+
+	shutdownOnce sync.Once
+
+	mu            sync.Mutex
+	phase         phase
+	client        protocol.ClientCapabilities
+	services      Services
+	trace         protocol.TraceValue
+	requests      map[jsonrpc2.ID]*request
+	working       int // requests that hold a slot
+	waiting       int // requests that hold none
+	subscriptions map[processKey]*subscription
+}
+
+// ending is why the connection ends, and the process's exit code.
+type ending struct {
+	code int
+	err  error
+}
+
+func newServer(o Options) *server {
+	s := &server{
+		o:             o,
+		methods:       methods(),
+		grace:         cancelGrace,
+		endings:       make(chan ending, 1),
+		trace:         protocol.TraceOff,
+		requests:      map[jsonrpc2.ID]*request{},
+		subscriptions: map[processKey]*subscription{},
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	local := slog.DiscardHandler
+	if o.Log != nil {
+		local = o.Log.Handler()
+	}
+	s.log = slog.New(&clientLog{local: local, send: s.logMessage})
+	s.stream = frame.New(o.In, o.Out, frame.Options{
+		Invalid:  s.invalidFrame,
+		ReadEnd:  s.readEnded,
+		WriteEnd: func(err error) { s.end(ExitUnclean, err) },
+	})
+	s.conn = jsonrpc2.NewConn(s.stream, jsonrpc2.WithCodec(codec{}))
+	return s
+}
+
+// Serve serves one client until it exits, its streams end, its process dies or
+// ctx is done (a signal). It then ends within [shutdownBudget]: requests are
+// cancelled, environments detached, never removed. The error says why the
+// connection ended when that is worth a line in the log; the exit code is one
+// of [ExitOK], [ExitUnclean] and [ExitProtocol].
+func Serve(ctx context.Context, o Options) (exitCode int, err error) {
+	return newServer(o).serve(ctx)
+}
+
+func (s *server) serve(ctx context.Context) (int, error) {
+	s.conn.Go(s.ctx, s.handle)
+	var e ending
+	select {
+	case e = <-s.endings:
+	case <-ctx.Done():
+		e = ending{code: ExitOK}
+	}
+	return e.code, errors.Join(e.err, s.close())
+}
+
+// end makes the connection end with this code, unless it is ending already.
+func (s *server) end(code int, err error) {
+	select {
+	case s.endings <- ending{code: code, err: err}:
+	default:
+	}
+}
+
+// invalidFrame answers what is no message and reads on.
+func (s *server) invalidFrame(p frame.Problem) error {
+	code := jsonrpc2.InvalidRequest
+	if p == frame.NotJSON {
+		code = jsonrpc2.ParseError
+	}
+	return s.stream.Respond(jsonrpc2.ID{}, protocolError(protocol.Code(code), "%s", p))
+}
+
+// readEnded is told of the end of the input.
+func (s *server) readEnded(err error) {
+	s.mu.Lock()
+	clean := s.phase == shutDown
+	s.mu.Unlock()
+	switch {
+	case errors.Is(err, frame.ErrHeader):
+		s.end(ExitProtocol, err)
+	case clean:
+		s.end(ExitOK, nil)
+	case errors.Is(err, io.EOF):
+		s.end(ExitUnclean, errors.New("the client's output ended without shutdown"))
+	default:
+		s.end(ExitUnclean, err)
+	}
+}
+
+// close ends everything within [shutdownBudget], in the order that lets each
+// step do its work: requests are cancelled, the environments detached, what
+// was answered is written, then the streams are closed.
+func (s *server) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownBudget)
+	defer cancel()
+
+	s.mu.Lock()
+	s.phase = ended
+	s.mu.Unlock()
+	s.cancel(errEnding)
+
+	err := s.shutdownSessions(ctx)
+	worked := make(chan struct{})
+	go func() {
+		s.work.Wait()
+		close(worked)
+	}()
+	select {
+	case <-worked:
+		// An initialize that was still opening them has done so by now.
+		err = errors.Join(err, s.shutdownSessions(ctx))
+	case <-ctx.Done():
+		err = errors.Join(err, errors.New("some requests did not stop in time"))
+	}
+
+	flush, cancelFlush := context.WithTimeout(context.Background(), flushBudget)
+	defer cancelFlush()
+	// A client that does not read, or is gone, is no fault at the end.
+	_ = s.stream.Flush(flush)
+	_ = s.stream.Close()
+	select {
+	case <-s.conn.Done():
+	case <-flush.Done(): // a read that Close cannot end ends with the process
+	}
+	s.mu.Lock()
+	store := s.services.Artifacts
+	s.mu.Unlock()
+	if store != nil {
+		err = errors.Join(err, store.Close())
+	}
+	return err
+}
+
+// shutdownSessions detaches from every environment, once.
+func (s *server) shutdownSessions(ctx context.Context) (err error) {
+	s.mu.Lock()
+	sessions := s.services.Sessions
+	s.mu.Unlock()
+	if sessions != nil {
+		s.shutdownOnce.Do(func() { err = sessions.Shutdown(ctx) })
+	}
+	return err
+}

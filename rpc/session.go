@@ -1,0 +1,110 @@
+package rpc
+
+import (
+	"context"
+	"strings"
+
+	"github.com/caisson-dev/caisson/rpc/protocol"
+	"github.com/caisson-dev/caisson/session"
+)
+
+func sessionMethods() map[string]method {
+	return map[string]method{
+		protocol.MethodSessionOpen:   {bind((*request).sessionOpen), slotted},
+		protocol.MethodSessionGet:    {bind((*request).sessionGet), slotless},
+		protocol.MethodSessionList:   {bind((*request).sessionList), slotless},
+		protocol.MethodSessionClose:  {bind((*request).sessionClose), slotted},
+		protocol.MethodSessionDelete: {bind((*request).sessionDelete), slotted},
+	}
+}
+
+// sessions is the manager of this connection; requests run only when there is
+// one.
+func (s *server) sessions() *session.Manager {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.services.Sessions
+}
+
+func (r *request) sessionOpen(ctx context.Context, p *protocol.SessionOpenParams) (*protocol.SessionOpenResult, error) {
+	constraints, err := toConstraints(p.Constraints)
+	if err != nil {
+		return nil, err
+	}
+	open := session.OpenRequest{
+		SessionID:   p.SessionID,
+		Profile:     p.Profile,
+		Constraints: constraints,
+		Labels:      p.Labels,
+		Deferred:    p.Connect != nil && !*p.Connect,
+	}
+	if p.Workspace != nil {
+		if open.Workspace = *p.Workspace; open.Workspace == "" {
+			return nil, invalidParams("workspace", "workspace must be the URI of a folder, or null for none")
+		}
+	}
+	progress := r.begin(p.WorkDoneToken, "Opening a session")
+	defer progress.end()
+	opened, resumed, err := r.sessions().Open(ctx, open, progress.steps())
+	if err != nil {
+		return nil, err
+	}
+	return &protocol.SessionOpenResult{Session: toSession(opened), Resumed: resumed}, nil
+}
+
+// toConstraints hands constraints on in the form that the sessions' own rules
+// read, so that there is one place that knows what they may be.
+func toConstraints(c *protocol.Constraints) (session.Constraints, error) {
+	if c == nil {
+		return session.Constraints{}, nil
+	}
+	raw, err := codec{}.Marshal(c)
+	if err != nil {
+		return session.Constraints{}, err
+	}
+	return session.ParseConstraints("constraints", raw)
+}
+
+func (r *request) sessionGet(ctx context.Context, p *protocol.SessionParams) (*protocol.SessionResult, error) {
+	s, err := r.sessions().Get(ctx, p.SessionID)
+	return sessionResult(s, err)
+}
+
+func (r *request) sessionClose(ctx context.Context, p *protocol.SessionParams) (*protocol.SessionResult, error) {
+	s, err := r.sessions().Close(ctx, p.SessionID)
+	return sessionResult(s, err)
+}
+
+func sessionResult(s session.Session, err error) (*protocol.SessionResult, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &protocol.SessionResult{Session: toSession(s)}, nil
+}
+
+func (r *request) sessionList(ctx context.Context, p *protocol.SessionListParams) (*protocol.SessionListResult, error) {
+	filter := session.Filter{State: session.State(p.State)}
+	name, value, exact := strings.Cut(p.Label, "=")
+	if exact {
+		filter.Labels = map[string]string{name: value}
+	}
+	list, err := r.sessions().List(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	out := &protocol.SessionListResult{}
+	for _, s := range list {
+		if _, has := s.Labels[name]; p.Label == "" || exact || has {
+			out.Sessions = append(out.Sessions, toSession(s))
+		}
+	}
+	return out, nil
+}
+
+func (r *request) sessionDelete(ctx context.Context, p *protocol.SessionDeleteParams) (*protocol.SessionDeleteResult, error) {
+	left, err := r.sessions().Delete(ctx, p.SessionID, p.Force)
+	if err != nil {
+		return nil, err
+	}
+	return &protocol.SessionDeleteResult{Left: left}, nil
+}

@@ -1,0 +1,157 @@
+package rpc
+
+import (
+	"context"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/rpc/protocol"
+	"github.com/caisson-dev/caisson/session"
+)
+
+// processKey names a process of a session.
+type processKey struct{ session, process string }
+
+// subscription follows one process's output. It reads only what the client has
+// room for, so that a slow client costs no memory and never slows the process;
+// what the environment no longer keeps by the time the client is ready for it
+// is a gap.
+type subscription struct {
+	server *server
+	key    processKey
+	offset int64
+	ctx    context.Context
+	cancel context.CancelFunc
+	// room counts the chunks that may still be queued.
+	room chan struct{}
+}
+
+// outputRetries is how often a read that was lost with its connection is tried
+// again, after retryPause each: the next read reconnects.
+const (
+	outputRetries = 5
+	retryPause    = 200 * time.Millisecond
+)
+
+func (r *request) processSubscribe(ctx context.Context, p *protocol.ProcessSubscribeParams) (*protocol.ProcessSubscribeResult, error) {
+	process, err := r.sessions().GetProcess(ctx, p.SessionID, p.ProcessID)
+	if err != nil {
+		return nil, err
+	}
+	offset := process.TotalBytes
+	if p.FromOffset != nil {
+		if offset = *p.FromOffset; offset < 0 {
+			return nil, invalidParams("fromOffset", "fromOffset must not be negative")
+		}
+	}
+	if err := r.subscribe(processKey{p.SessionID, p.ProcessID}, offset); err != nil {
+		return nil, err
+	}
+	return &protocol.ProcessSubscribeResult{Offset: offset, Process: toProcess(process)}, nil
+}
+
+// subscribe starts a subscription in place of the one there is.
+func (s *server) subscribe(key processKey, offset int64) error {
+	sub := &subscription{
+		server: s,
+		key:    key,
+		offset: offset,
+		room:   make(chan struct{}, protocol.MaxSubscriptionBytes/outputChunk),
+	}
+	sub.ctx, sub.cancel = context.WithCancel(s.ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.subscriptions[key]; old != nil {
+		old.cancel()
+	} else if len(s.subscriptions) >= maxSubscriptions {
+		sub.cancel()
+		return overloaded("it follows %d processes", maxSubscriptions)
+	}
+	s.subscriptions[key] = sub
+	s.work.Go(sub.run)
+	return nil
+}
+
+func (r *request) processUnsubscribe(_ context.Context, p *protocol.ProcessParams) (*protocol.Empty, error) {
+	r.mu.Lock()
+	sub := r.subscriptions[processKey{p.SessionID, p.ProcessID}]
+	r.mu.Unlock()
+	if sub != nil {
+		sub.cancel()
+	}
+	return &protocol.Empty{}, nil
+}
+
+// run sends output until the process's end, a failure or the end of the
+// subscription.
+func (u *subscription) run() {
+	defer u.forget()
+	failures := 0
+	for u.ctx.Err() == nil {
+		select {
+		case u.room <- struct{}{}:
+		case <-u.ctx.Done():
+			return
+		}
+		out, err := u.server.sessions().ReadProcess(u.ctx, u.key.session, u.key.process, session.ReadProcess{
+			Offset: &u.offset, MaxBytes: outputChunk, Wait: session.MaxWait,
+		})
+		switch {
+		case u.ctx.Err() != nil:
+			return
+		case err != nil:
+			<-u.room
+			if failures++; tool.KindOf(err) != tool.OutcomeUnknown || failures > outputRetries {
+				u.send(protocol.ProcessOutputParams{Offset: u.offset, Error: sessionError(err)}, nil)
+				return
+			}
+			u.pause()
+		default:
+			failures = 0
+			if u.deliver(out) {
+				return
+			}
+		}
+	}
+}
+
+// deliver sends one piece and reports whether it was the last.
+func (u *subscription) deliver(out session.ProcessOutput) (last bool) {
+	if out.StartOffset > u.offset {
+		u.send(protocol.ProcessOutputParams{Offset: u.offset, Gap: true, NextOffset: out.StartOffset}, nil)
+		u.offset = out.StartOffset
+	}
+	if len(out.Data) == 0 && !out.EOF {
+		<-u.room
+		return false
+	}
+	offset := u.offset
+	u.offset = out.EndOffset
+	u.send(protocol.ProcessOutputParams{Offset: offset, Data: out.Data, EOF: out.EOF}, func() { <-u.room })
+	return out.EOF
+}
+
+func (u *subscription) send(p protocol.ProcessOutputParams, done func()) {
+	p.SessionID, p.ProcessID = u.key.session, u.key.process
+	u.server.notifyThen(protocol.MethodProcessOutput, p, done)
+}
+
+// pause waits before a further try.
+func (u *subscription) pause() {
+	timer := time.NewTimer(retryPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-u.ctx.Done():
+	}
+}
+
+// forget takes the subscription from the table, unless another replaced it.
+func (u *subscription) forget() {
+	u.cancel()
+	u.server.mu.Lock()
+	defer u.server.mu.Unlock()
+	if u.server.subscriptions[u.key] == u {
+		delete(u.server.subscriptions, u.key)
+	}
+}
