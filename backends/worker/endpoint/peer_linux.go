@@ -84,6 +84,41 @@ func (p *Peers) Check(c *net.UnixConn) error {
 	}
 }
 
+// CheckServer says why the process that listens at the other end of c is not a
+// worker of ours, or nil: a command that took the place of its worker's socket
+// would be given the session's token.
+func CheckServer(c *net.UnixConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var cred *unix.Ucred
+	var credErr error
+	err = raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err := errors.Join(err, credErr); err != nil {
+		return fmt.Errorf("who the server is: %w", err)
+	}
+	if int(cred.Uid) != os.Geteuid() {
+		return fmt.Errorf("process %d belongs to user %d", cred.Pid, cred.Uid)
+	}
+	server, err := ancestry(int(cred.Pid))
+	if err != nil {
+		return err
+	}
+	own, err := ancestry(os.Getpid())
+	if err != nil {
+		return err
+	}
+	for _, a := range server[1:] {
+		if a.name == WorkerName && !slices.Contains(own, a) {
+			return fmt.Errorf("process %d was started by %s %d", cred.Pid, a.name, a.pid)
+		}
+	}
+	return nil
+}
+
 func (p *Peers) checkProcess(pid int) error {
 	peer, err := ancestry(pid)
 	if err != nil {

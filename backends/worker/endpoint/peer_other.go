@@ -14,3 +14,6 @@ func NewPeers(name string) (*Peers, error) { return &Peers{}, nil }
 
 // Check lets everybody in.
 func (*Peers) Check(*net.UnixConn) error { return nil }
+
+// CheckServer trusts the directory that the socket is in.
+func CheckServer(*net.UnixConn) error { return nil }

@@ -1,0 +1,297 @@
+package endpoint
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+// The test binary plays all parts, each in a process of its own:
+//
+//	serve SOCKET        is a worker that tells each peer what it thinks of it and
+//	                    runs, for each line of its input, one of the parts below
+//	dial SOCKET OUT     connects and writes what it was told into OUT
+//	orphan SOCKET OUT   dials from a process that has lost its parent
+//	confined SOCKET OUT the same with no_new_privs
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "part" {
+		if err := play(os.Args[2], os.Args[3:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func part(args ...string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", append([]string{"part"}, args...)...)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+func play(name string, args []string) error {
+	switch name {
+	case "serve":
+		return serve(args[0], len(args) > 1)
+	case "dial":
+		return dialAndTell(args[0], args[1])
+	case "confined":
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return err
+		}
+		fallthrough
+	case "orphan":
+		cmd := part("orphaned", args[0], args[1])
+		r, w, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		// The child sees its end when this process has ended.
+		cmd.Stdin = r
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		defer w.Close()
+		return cmd.Start()
+	case "orphaned":
+		if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+			return err
+		}
+		return dialAndTell(args[0], args[1])
+	}
+	return fmt.Errorf("no part %q", name)
+}
+
+func serve(path string, reaper bool) error {
+	if reaper {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return err
+		}
+	}
+	peers, err := NewPeers(WorkerName)
+	if err != nil {
+		return err
+	}
+	l, err := Listen(path)
+	if err != nil {
+		return err
+	}
+	go func() {
+		for {
+			c, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			told := "welcome"
+			if err := peers.Check(c); err != nil {
+				told = err.Error()
+			}
+			fmt.Fprint(c, told)
+			c.Close()
+		}
+	}()
+	fmt.Println("ready")
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		cmd := part(strings.Fields(in.Text())...)
+		cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+		if err := cmd.Run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func dialAndTell(path, out string) error {
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	told, err := io.ReadAll(conn)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(out, told, 0o600)
+}
+
+// startServer starts a serving process; run makes it play a part and returns
+// what that part was told.
+func startServer(t *testing.T, path string, reaper bool) (run func(part, path string) string) {
+	t.Helper()
+	args := []string{"serve", path}
+	if reaper {
+		args = append(args, "reaper")
+	}
+	cmd := part(args...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the server said %q, %v", line, err)
+	}
+	return func(part, path string) string {
+		t.Helper()
+		fifo := filepath.Join(t.TempDir(), "out")
+		if err := unix.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(in, part, path, fifo)
+		return readAll(t, fifo)
+	}
+}
+
+// readAll reads a pipe by name until its writer has closed it.
+func readAll(t *testing.T, fifo string) string {
+	t.Helper()
+	type result struct {
+		b   []byte
+		err error
+	}
+	read := make(chan result, 1)
+	go func() {
+		b, err := os.ReadFile(fifo)
+		read <- result{b, err}
+	}()
+	select {
+	case r := <-read:
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		return string(r.b)
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing was told")
+		return ""
+	}
+}
+
+func TestPeers(t *testing.T) {
+	dir := shortDir(t)
+	reaper, careless := filepath.Join(dir, "reaper"), filepath.Join(dir, "careless")
+	byReaper := startServer(t, reaper, true)
+	byCareless := startServer(t, careless, false)
+
+	dial := func(path string) string {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		told, err := io.ReadAll(conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(told)
+	}
+	outside := func(kind, path string) string {
+		fifo := filepath.Join(t.TempDir(), "out")
+		if err := unix.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := part(kind, path, fifo).Run(); err != nil {
+			t.Fatal(err)
+		}
+		return readAll(t, fifo)
+	}
+
+	for _, c := range []struct {
+		name, told, want string
+	}{
+		{"a process beside the worker", dial(reaper), "welcome"},
+		{"an orphan of nobody's", outside("orphan", reaper), "welcome"},
+		{"its own command", byReaper("dial", reaper), "started by this process"},
+		{"its own command's orphan", byReaper("orphan", reaper), "started by this process"},
+		{"another worker's command", byCareless("dial", reaper), "started by " + WorkerName},
+		{"another worker's command, the other way", byReaper("dial", careless), "started by " + WorkerName},
+		{"a confined orphan of a worker that keeps none", byCareless("confined", reaper), "confined"},
+	} {
+		if !strings.Contains(c.told, c.want) {
+			t.Errorf("%s was told %q, want %q", c.name, c.told, c.want)
+		}
+	}
+}
+
+// A command that listens where its worker should is not taken for it.
+func TestCheckServer(t *testing.T) {
+	dir := shortDir(t)
+	real, fake := filepath.Join(dir, "real"), filepath.Join(dir, "fake")
+	startServer(t, real, true)
+	check := func(path string) error {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return CheckServer(conn.(*net.UnixConn))
+	}
+	if err := check(real); err != nil {
+		t.Errorf("the worker: %v", err)
+	}
+
+	// A worker's command that listens: here this process's child that takes the
+	// worker's name, and starts the listener.
+	cmd := part("serve", filepath.Join(dir, "outer"))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	if line, err := lines.ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the worker said %q, %v", line, err)
+	}
+	fmt.Fprintln(in, "serve", fake)
+	if line, err := lines.ReadString('\n'); line != "ready\n" {
+		t.Fatalf("the command said %q, %v", line, err)
+	}
+	if err := check(fake); err == nil || !strings.Contains(err.Error(), "started by "+WorkerName) {
+		t.Errorf("a command in the worker's place: %v", err)
+	}
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReadProcess(t *testing.T) {
+	self, err := readProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if self.parent != os.Getppid() || self.start == 0 {
+		t.Errorf("read %+v, parent %d", self, os.Getppid())
+	}
+	if _, err := ancestry(1 << 30); err == nil {
+		t.Error("a process that does not exist has ancestors")
+	}
+}
