@@ -8,10 +8,16 @@ package local
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
 // Options say how the backend starts its workers.
@@ -24,32 +30,96 @@ type Options struct {
 }
 
 // Backend makes local environments.
-type Backend struct{}
+type Backend struct {
+	o Options
+	// login is the user's login environment, taken once.
+	login func() loginEnvironment
+}
 
 // New makes the backend. It starts nothing.
-func New(o Options) *Backend { return &Backend{} }
+func New(o Options) *Backend {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Backend{o: o, login: sync.OnceValue(func() loginEnvironment {
+		login := readLogin(os.Environ())
+		if login.problem != nil {
+			o.Log.Warn("no login environment: commands get that of the service", "reason", login.problem)
+		}
+		return login
+	})}
+}
 
 // Kind is "local".
 func (*Backend) Kind() string { return profile.Local }
 
-// Check tries the shell, the confinement and the runtime directory.
-func (*Backend) Check(ctx context.Context, p profile.Profile) backends.Health {
-	return backends.Health{}
+// Open opens the folder, or a directory of the state directory when there is
+// none. A worker that still lives is reattached, so that its processes are
+// heard of; none is started.
+func (b *Backend) Open(ctx context.Context, at backends.Binding, p backends.Progress) (backends.Environment, error) {
+	root, err := openRoot(at)
+	if err != nil {
+		return nil, err
+	}
+	e := newEnvironment(b, at, root)
+	if err := e.reattach(ctx, p); err != nil {
+		return nil, errors.Join(err, e.Detach(context.WithoutCancel(ctx)))
+	}
+	return e, nil
 }
 
-// Open opens the folder, or a directory of the state directory when there is
-// none. No worker is started.
-func (*Backend) Open(ctx context.Context, b backends.Binding, p backends.Progress) (backends.Environment, error) {
-	return nil, errors.ErrUnsupported
+// openRoot opens the binding's workspace. The opened folder is never made; the
+// directory of a session without one is made the first time only, because an
+// absent one is a loss later.
+func openRoot(at backends.Binding) (*workspace.Root, error) {
+	dir := at.WorkspaceFolder
+	if dir == "" {
+		dir = ownWorkspace(at)
+		if !at.Provisioned {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return nil, tool.Errorf(tool.Internal, "make the session's workspace: %w", err).WithPath(dir)
+			}
+		}
+	}
+	root, err := workspace.Open(dir)
+	switch {
+	case err == nil:
+		return root, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, tool.Errorf(tool.BackendUnavailable, "open the folder %s: %w", dir, err).WithPath(dir)
+	case at.Provisioned:
+		return nil, tool.Errorf(tool.EnvironmentLost, "the session's folder %s is not there any more", dir).
+			WithHint("bring it back, or open a new session").WithPath(dir)
+	default:
+		return nil, tool.Errorf(tool.BackendUnavailable, "there is no folder %s", dir).
+			WithHint("open a folder that exists").WithPath(dir)
+	}
 }
+
+// The parts of an environment's state directory.
+func ownWorkspace(at backends.Binding) string { return filepath.Join(at.StateDir, "workspace") }
+func workerState(at backends.Binding) string  { return filepath.Join(at.StateDir, "worker") }
+func exportsDir(at backends.Binding) string   { return filepath.Join(at.StateDir, "exports") }
 
 // Remove stops the session's worker and deletes what the environment keeps in
-// its state directory; the opened folder is never touched.
-func (*Backend) Remove(ctx context.Context, b backends.Binding) error { return errors.ErrUnsupported }
+// its state directory; the opened folder is never touched. After a failure to
+// stop everything is kept.
+func (b *Backend) Remove(ctx context.Context, at backends.Binding) error {
+	if err := b.stopWorker(ctx, at); err != nil {
+		return err
+	}
+	var all error
+	for _, dir := range []string{workerState(at), exportsDir(at), ownWorkspace(at)} {
+		if err := os.RemoveAll(dir); err != nil {
+			all = errors.Join(all, tool.Errorf(tool.Internal, "remove the state of a local session: %w", err).WithPath(dir))
+		}
+	}
+	return all
+}
 
 // Prune finds nothing: what a local environment keeps lies in the state
 // directory, and its worker ends by itself.
-func (*Backend) Prune(ctx context.Context, o backends.PruneOptions) ([]backends.Resource, error) {
+func (*Backend) Prune(context.Context, backends.PruneOptions) ([]backends.Resource, error) {
 	return nil, nil
 }
 

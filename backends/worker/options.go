@@ -59,6 +59,10 @@ type Options struct {
 	Out io.Writer
 	// Ready is called once a socket worker listens. Its error ends the worker.
 	Ready func() error
+	// AdoptOrphans makes the whole program the reaper of its descendants, so that
+	// no command leaves anything behind. Then every child of the program must be
+	// a command of the worker.
+	AdoptOrphans bool
 	// Log gets what a person may want to know; nil drops it.
 	Log *slog.Logger
 }

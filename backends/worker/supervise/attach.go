@@ -127,6 +127,18 @@ func nobodyThere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
+// Listening reports whether somebody listens on a socket.
+func Listening(ctx context.Context, path string) (bool, error) {
+	conn, err := dial(ctx, path)
+	if nobodyThere(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, conn.Close()
+}
+
 func ignoreClosed(err error) error {
 	if errors.Is(err, fs.ErrClosed) || errors.Is(err, net.ErrClosed) {
 		return nil

@@ -90,7 +90,7 @@ func logger() *slog.Logger {
 }
 
 func workerMain(ctx context.Context, args []string) error {
-	o := worker.Options{In: os.Stdin, Out: os.Stdout, Log: logger()}
+	o := worker.Options{In: os.Stdin, Out: os.Stdout, AdoptOrphans: true, Log: logger()}
 	var detached bool
 	var ready int
 	err := parse("worker", func(flags *flag.FlagSet) {

@@ -1,0 +1,248 @@
+package local
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// maxNesting is how many shells inside shells are looked into.
+const maxNesting = 8
+
+// commandLists are a profile's allowed and denied commands.
+//
+// An entry is a command with the beginning of its arguments: its program is
+// compared by base name, its options may stand in any order and be written
+// together or apart, and its other words must come first and in order. Lines are
+// parsed, so that quoting, pipes and substitutions hide nothing; shells, sudo and
+// their like are looked through. What only the running shell knows cannot be
+// denied here; it is not allowed either where a list of allowed commands is
+// given.
+type commandLists struct{ allowed, denied [][]string }
+
+func newCommandLists(p profile.Profile) commandLists {
+	return commandLists{allowed: entries(p.AllowedCommands), denied: entries(p.DeniedCommands)}
+}
+
+func entries(list []string) [][]string {
+	var all [][]string
+	for _, e := range list {
+		if words := strings.Fields(e); len(words) > 0 {
+			all = append(all, words)
+		}
+	}
+	return all
+}
+
+func (l commandLists) empty() bool { return len(l.allowed)+len(l.denied) == 0 }
+
+// checkCall checks a call of bash or git. What is malformed is left to the tool.
+func (l commandLists) checkCall(r tool.Request) error {
+	if l.empty() {
+		return nil
+	}
+	switch r.Name {
+	case "bash":
+		var in struct {
+			Command string `json:"command"`
+		}
+		if json.Unmarshal(r.Arguments, &in) != nil {
+			return nil
+		}
+		return l.checkLine(in.Command, 0)
+	case "git":
+		var in struct {
+			Subcommand string   `json:"subcommand"`
+			Args       []string `json:"args"`
+		}
+		if json.Unmarshal(r.Arguments, &in) != nil {
+			return nil
+		}
+		return l.checkWords(append([]string{"git", in.Subcommand}, in.Args...), 0)
+	}
+	return nil
+}
+
+func (l commandLists) checkStart(r tool.StartRequest) error {
+	switch {
+	case l.empty():
+		return nil
+	case len(r.Argv) > 0:
+		return l.checkWords(r.Argv, 0)
+	default:
+		return l.checkLine(r.Command, 0)
+	}
+}
+
+// checkLine checks every simple command of a shell line.
+func (l commandLists) checkLine(line string, depth int) error {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
+	if err != nil {
+		// A shell that is to refuse the line may run its beginning first.
+		return tool.Errorf(tool.Denied, "the command line cannot be parsed, so that the profile's command lists cannot be checked: %w", err)
+	}
+	var found error
+	syntax.Walk(file, func(node syntax.Node) bool {
+		if call, ok := node.(*syntax.CallExpr); ok && found == nil && len(call.Args) > 0 {
+			found = l.checkWords(literals(call.Args), depth)
+		}
+		return found == nil
+	})
+	return found
+}
+
+// unknown stands for a word that only the running shell knows. No word of a
+// parsed line holds a NUL.
+const unknown = "\x00"
+
+func literals(words []*syntax.Word) []string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = literal(w.Parts)
+	}
+	return all
+}
+
+func literal(parts []syntax.WordPart) string {
+	var b strings.Builder
+	for _, part := range parts {
+		switch p := part.(type) {
+		case *syntax.Lit:
+			b.WriteString(unescaped(p.Value))
+		case *syntax.SglQuoted:
+			b.WriteString(p.Value)
+		case *syntax.DblQuoted:
+			inner := literal(p.Parts)
+			if inner == unknown {
+				return unknown
+			}
+			b.WriteString(inner)
+		default:
+			return unknown
+		}
+	}
+	return b.String()
+}
+
+func unescaped(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			i++
+			if s[i] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// checkWords checks one simple command and, when it runs another one, that one.
+func (l commandLists) checkWords(words []string, depth int) error {
+	if len(words) == 0 {
+		return nil
+	}
+	for _, entry := range l.denied {
+		if matches(entry, words) {
+			return tool.Errorf(tool.Denied, "the profile denies the command %q", strings.Join(entry, " ")).
+				WithHint("denied_commands in the profile lists it")
+		}
+	}
+	if inner, line, ok := wrapped(words); ok && depth < maxNesting {
+		if line != "" {
+			return l.checkLine(line, depth+1)
+		}
+		return l.checkWords(inner, depth+1)
+	}
+	if len(l.allowed) == 0 || slices.ContainsFunc(l.allowed, func(e []string) bool { return matches(e, words) }) {
+		return nil
+	}
+	name := words[0]
+	if name == unknown {
+		name = "that only the shell knows"
+	}
+	return tool.Errorf(tool.Denied, "the profile does not allow the command %s", name).
+		WithHint("allowed_commands in the profile lists what may run")
+}
+
+// matches reports whether a command is one of an entry.
+func matches(entry, words []string) bool {
+	program := path.Base(words[0])
+	if program != entry[0] && words[0] != entry[0] && !strings.HasPrefix(program, entry[0]+".") {
+		return false
+	}
+	wanted, given := split(entry[1:]), split(words[1:])
+	for option := range wanted.options {
+		if !given.options[option] {
+			return false
+		}
+	}
+	return len(given.operands) >= len(wanted.operands) &&
+		slices.Equal(given.operands[:len(wanted.operands)], wanted.operands)
+}
+
+type arguments struct {
+	options  map[string]bool
+	operands []string
+}
+
+// split sorts arguments into options, short ones letter by letter, and the rest.
+func split(words []string) arguments {
+	a := arguments{options: map[string]bool{}}
+	for i, w := range words {
+		switch {
+		case w == "--":
+			a.operands = append(a.operands, words[i+1:]...)
+			return a
+		case strings.HasPrefix(w, "--"):
+			a.options[w] = true
+		case len(w) > 1 && w[0] == '-':
+			for _, letter := range w[1:] {
+				a.options["-"+string(letter)] = true
+			}
+		default:
+			a.operands = append(a.operands, w)
+		}
+	}
+	return a
+}
+
+// wrapped is the command that words run as their own doing: a shell line, or
+// words of their own.
+func wrapped(words []string) (inner []string, line string, ok bool) {
+	switch path.Base(words[0]) {
+	case "sh", "bash", "dash", "zsh", "ksh":
+		for i, w := range words[1:] {
+			if strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.HasSuffix(w, "c") && i+2 < len(words) {
+				if script := words[i+2]; script != unknown && script != "" {
+					return nil, script, true
+				}
+				return nil, "", false
+			}
+		}
+	case "eval":
+		if line := strings.Join(words[1:], " "); line != "" && !strings.Contains(line, unknown) {
+			return nil, line, true
+		}
+	case "sudo", "doas", "env", "nice", "nohup", "time", "exec", "command", "builtin", "xargs", "setsid", "timeout", "stdbuf":
+		for i := 1; i < len(words); i++ {
+			w := words[i]
+			// Options, assignments and the numbers that options and timeout take.
+			if strings.HasPrefix(w, "-") || strings.Contains(w, "=") || strings.Trim(w, "0123456789.smhd") == "" {
+				continue
+			}
+			return words[i:], "", true
+		}
+	}
+	return nil, "", false
+}

@@ -1,0 +1,284 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/remote"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker"
+	"github.com/caisson-dev/caisson/backends/worker/tools"
+	"github.com/caisson-dev/caisson/backends/worker/workspace"
+)
+
+// environment is a local session: its near half answers file and search tools
+// in this process, its far half, once there is one, is a worker.
+type environment struct {
+	*tools.Set // the near half; FileSystem is all its own
+
+	backend *Backend
+	at      backends.Binding
+	root    *workspace.Root
+	exports *tools.Exports
+	lists   commandLists
+	events  *hub
+
+	// life ends with Detach, and with it every near call.
+	life context.Context
+	end  context.CancelFunc
+	// near counts calls and exports that go on in this process.
+	near sync.WaitGroup
+
+	// connecting is held, by having put an element in, while the far half is
+	// looked for or made.
+	connecting chan struct{}
+
+	mu       sync.Mutex
+	far      *remote.Environment // nil before there was need of a worker
+	detached bool
+	pump     sync.WaitGroup // passes the far half's events on
+}
+
+var (
+	_ backends.Environment = (*environment)(nil)
+	_ backends.FileSystem  = (*environment)(nil)
+)
+
+func newEnvironment(b *Backend, at backends.Binding, root *workspace.Root) *environment {
+	life, end := context.WithCancel(context.Background())
+	e := &environment{
+		backend:    b,
+		at:         at,
+		root:       root,
+		exports:    tools.NewExports(exportsDir(at)),
+		lists:      newCommandLists(at.Profile),
+		events:     newHub(),
+		life:       life,
+		end:        end,
+		connecting: make(chan struct{}, 1),
+	}
+	o := tools.Options{
+		Root:           root,
+		Exports:        e.exports,
+		DefaultMode:    at.Profile.PermissionMode,
+		Ceiling:        at.Profile.MaxPermissionMode,
+		MaxOutputBytes: at.Profile.MaxOutputBytes,
+	}
+	if errNoCommands() == nil {
+		o.Commands = elsewhere{} // so that their tools are described
+	}
+	e.Set = tools.New(o)
+	return e
+}
+
+// Info describes the near half: its root is the far half's too.
+func (e *environment) Info() backends.Info {
+	return backends.Info{
+		Backend:      profile.Local,
+		Environment:  e.at.Environment,
+		Root:         e.root.Dir(),
+		Capabilities: worker.Capabilities(),
+	}
+}
+
+// Tools describes the tools of both halves.
+func (e *environment) Tools(context.Context) ([]tool.Description, error) {
+	return e.Descriptions(), nil
+}
+
+// Call runs a tool where it belongs.
+func (e *environment) Call(ctx context.Context, r tool.Request) (tool.Result, error) {
+	if r.Timeout <= 0 {
+		r.Timeout = e.at.Profile.Timeout
+	}
+	switch r.Name {
+	case "bash", "git", "process":
+		if err := e.lists.checkCall(r); err != nil {
+			return tool.Result{}, err
+		}
+		far, err := e.worker(ctx)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		return far.Call(ctx, r)
+	}
+	ctx, done, err := e.begin(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer done()
+	return e.Set.Call(ctx, r)
+}
+
+// begin enters a call that goes on in this process; it ends with the
+// environment.
+func (e *environment) begin(ctx context.Context) (context.Context, func(), error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.detached {
+		return nil, nil, errDetached()
+	}
+	e.near.Add(1)
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(e.life, cancel)
+	return ctx, func() { stop(); cancel(); e.near.Done() }, nil
+}
+
+func errDetached() error {
+	return tool.Errorf(tool.Cancelled, "the local session was let go of")
+}
+
+// worker is the far half, which is started or found when there is none yet.
+func (e *environment) worker(ctx context.Context) (*remote.Environment, error) {
+	if err := errNoCommands(); err != nil {
+		return nil, err
+	}
+	select {
+	case e.connecting <- struct{}{}:
+		defer func() { <-e.connecting }()
+	case <-ctx.Done():
+		return nil, contextError(ctx)
+	}
+	e.mu.Lock()
+	far, detached := e.far, e.detached
+	e.mu.Unlock()
+	if far != nil || detached {
+		if detached {
+			return nil, errDetached()
+		}
+		return far, nil
+	}
+	return e.connect(ctx, nil)
+}
+
+func contextError(ctx context.Context) error {
+	kind := tool.Cancelled
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		kind = tool.Timeout
+	}
+	return tool.Errorf(kind, "waited for the local worker: %w", ctx.Err())
+}
+
+// connect makes the far half. The caller holds connecting.
+func (e *environment) connect(ctx context.Context, p backends.Progress) (*remote.Environment, error) {
+	far, err := e.backend.openFar(ctx, e.at, e.root.Dir(), p)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.detached {
+		return nil, errors.Join(errDetached(), far.Detach(context.WithoutCancel(ctx)))
+	}
+	e.far = far
+	events := far.Events().Subscribe()
+	e.pump.Go(func() { e.events.follow(e.life, events) })
+	return far, nil
+}
+
+// reattach connects to a worker that lives, so that its processes are heard of
+// and it does not end idle. A worker that a session may have lost is looked for
+// at the next command only.
+func (e *environment) reattach(ctx context.Context, p backends.Progress) error {
+	if errNoCommands() != nil || !everStarted(e.at) {
+		return nil
+	}
+	alive, err := listening(ctx, e.at)
+	if err != nil {
+		return tool.Errorf(tool.Internal, "look for the local worker: %w", err)
+	}
+	if !alive {
+		return nil
+	}
+	p.Report("reattaching to the worker of this session")
+	e.connecting <- struct{}{}
+	defer func() { <-e.connecting }()
+	_, err = e.connect(ctx, p)
+	return err
+}
+
+// Processes are those of the far half.
+func (e *environment) Processes() backends.Processes { return processes{e} }
+
+// Events are those of both halves: a local session is always ready, whatever
+// its worker does, so that only processes are heard of.
+func (e *environment) Events() backends.Events { return e.events }
+
+// Export streams a snapshot; present_artifact always runs in the near half.
+func (e *environment) Export(_ context.Context, token string) (io.ReadCloser, error) {
+	_, done, err := e.begin(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	content, _, err := e.exports.Open(token)
+	if err != nil {
+		done()
+		return nil, err
+	}
+	return &export{ReadCloser: content, release: func() error {
+		defer done()
+		return e.exports.Release(token)
+	}}, nil
+}
+
+// export is a snapshot that is used up when it is closed.
+type export struct {
+	io.ReadCloser
+	release func() error
+	once    sync.Once
+	err     error
+}
+
+func (x *export) Close() error {
+	x.once.Do(func() { x.err = errors.Join(x.ReadCloser.Close(), x.release()) })
+	return x.err
+}
+
+// Detach lets go of both halves. A worker lives on until its idle limit.
+func (e *environment) Detach(ctx context.Context) error {
+	return e.letGo(ctx, (*remote.Environment).Detach)
+}
+
+// Shutdown ends the session's processes and its worker, whether or not this
+// environment has used it.
+func (e *environment) Shutdown(ctx context.Context) error {
+	err := e.reattach(ctx, nil)
+	if err == nil {
+		err = e.letGo(ctx, (*remote.Environment).Shutdown)
+	} else {
+		err = errors.Join(err, e.letGo(ctx, (*remote.Environment).Detach))
+	}
+	if err != nil {
+		return err
+	}
+	return e.backend.stopWorker(ctx, e.at)
+}
+
+// letGo ends the environment here, and the far half by the given method.
+func (e *environment) letGo(ctx context.Context, far func(*remote.Environment, context.Context) error) error {
+	e.mu.Lock()
+	first := !e.detached
+	e.detached = true
+	f := e.far
+	e.mu.Unlock()
+	if !first {
+		return nil
+	}
+	var err error
+	if f != nil {
+		err = far(f, ctx)
+	}
+	e.end()
+	e.pump.Wait()
+	e.near.Wait()
+	e.events.close(errDetached())
+	return errors.Join(err, e.exports.Close(), e.root.Close())
+}
+
+// elsewhere stands for commands that the far half runs. Calls of their tools
+// never reach it.
+type elsewhere struct{ tools.Commands }

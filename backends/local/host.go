@@ -1,0 +1,119 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/remote"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker"
+	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+	"github.com/caisson-dev/caisson/backends/worker/process"
+	"github.com/caisson-dev/caisson/backends/worker/supervise"
+)
+
+// host reaches the workers of this machine. There is nothing to create: a
+// worker is started by the first dial.
+type host struct{ backend *Backend }
+
+var _ remote.Host = host{}
+
+func (host) Create(context.Context, backends.Binding, backends.Progress) error { return nil }
+func (host) Attach(context.Context, backends.Binding) error                    { return nil }
+func (host) Remove(context.Context, backends.Binding) error                    { return nil }
+
+// Dial connects to the session's worker and starts it when it does not run.
+func (h host) Dial(ctx context.Context, at backends.Binding) (remote.Stream, error) {
+	o := workerOptions(at)
+	if err := o.Check(); err != nil {
+		return remote.Stream{}, tool.Errorf(tool.BackendUnavailable, "a local worker cannot be started: %w", err).
+			WithHint("set XDG_RUNTIME_DIR to a short private directory if the path is too long")
+	}
+	conn, err := supervise.Connect(ctx, o, func(ctx context.Context) error {
+		env := commandEnvironment(h.backend.login(), at.Profile)
+		return supervise.Start(ctx, h.backend.o.Executable, o, env)
+	})
+	if err != nil {
+		return remote.Stream{}, tool.Errorf(tool.BackendUnavailable, "reach the local worker: %w", err)
+	}
+	if err := endpoint.CheckServer(conn); err != nil {
+		return remote.Stream{}, errors.Join(
+			tool.Errorf(tool.Denied, "what listens on %s is not the session's worker: %w", o.Listen, err), conn.Close())
+	}
+	return remote.Stream{ReadWriteCloser: conn}, nil
+}
+
+// workerOptions are the options of a binding's worker: the same whenever and by
+// whomever they are computed.
+func workerOptions(at backends.Binding) worker.Options {
+	p := at.Profile
+	return worker.Options{
+		Listen:          endpoint.SocketPath(at.RuntimeDir, at.Environment+"/"+at.Session),
+		State:           workerState(at),
+		Session:         at.Session,
+		Mode:            p.PermissionMode,
+		Ceiling:         p.MaxPermissionMode,
+		Writable:        p.WritablePaths,
+		Lifetime:        p.Lifetime,
+		MaxOutputBytes:  p.MaxOutputBytes,
+		Shell:           p.Shell,
+		ShutdownTimeout: p.ShutdownTimeout,
+	}
+}
+
+// listening reports whether the binding's worker can be dialled.
+func listening(ctx context.Context, at backends.Binding) (bool, error) {
+	return supervise.Listening(ctx, workerOptions(at).Listen)
+}
+
+// everStarted reports whether there was a worker whose records may matter.
+func everStarted(at backends.Binding) bool {
+	_, err := os.Stat(worker.SessionDir(workerState(at), at.Session))
+	return err == nil
+}
+
+// openFar connects to the binding's worker.
+func (b *Backend) openFar(ctx context.Context, at backends.Binding, root string, p backends.Progress) (*remote.Environment, error) {
+	return remote.Open(ctx, host{b}, at, p, remote.Options{
+		Backend:                  profile.Local,
+		Root:                     root,
+		RequireExistingWorkspace: true,
+		Log:                      b.o.Log,
+	})
+}
+
+// stopWorker ends a binding's worker, and what a dead one left behind.
+func (b *Backend) stopWorker(ctx context.Context, at backends.Binding) error {
+	alive, err := listening(ctx, at)
+	if err != nil {
+		return tool.Errorf(tool.Internal, "look for the local worker: %w", err)
+	}
+	if alive {
+		root, err := openRoot(at)
+		if err != nil {
+			return err
+		}
+		dir := root.Dir()
+		if err := root.Close(); err != nil {
+			return err
+		}
+		far, err := b.openFar(ctx, at, dir, nil)
+		if err != nil {
+			return fmt.Errorf("reach the local worker to stop it: %w", err)
+		}
+		if err := far.Shutdown(ctx); err != nil {
+			return err
+		}
+	}
+	if !everStarted(at) {
+		return nil
+	}
+	if _, err := process.Settle(workerState(at), at.Session); err != nil {
+		return fmt.Errorf("end what the local worker left behind: %w", err)
+	}
+	return nil
+}

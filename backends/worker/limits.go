@@ -1,0 +1,25 @@
+package worker
+
+import "time"
+
+const (
+	// handshakeTimeout is how long a connection may take to initialize: who does
+	// not is no host, and must neither hold a place nor keep the worker alive.
+	handshakeTimeout = 20 * time.Second
+	// maxConnections is how many connections a worker serves at once. A host has
+	// two while it moves to the shared socket, and a dead one may linger.
+	maxConnections = 32
+	// goodbye is how long, after a shutdown request was answered, the worker
+	// waits for the host to take the answer and hang up.
+	goodbye = time.Second
+	// predecessorSlack is what a worker waits for the end of the one before it
+	// beyond that one's shutdown timeout.
+	predecessorSlack = 2 * time.Second
+	// acceptPause is the pause after a failed accept, which is mostly a lack of
+	// descriptors.
+	acceptPause = 50 * time.Millisecond
+	// maxVariables bounds the variables of a session, maxVariableBytes their
+	// text: what fits beside the arguments of a command on Linux.
+	maxVariables     = 4096
+	maxVariableBytes = 1 << 20
+)

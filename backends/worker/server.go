@@ -1,0 +1,274 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
+	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+)
+
+// server is one worker: its session, once there is one, and its connections.
+type server struct {
+	o     Options
+	log   *slog.Logger
+	peers *endpoint.Peers // nil on stdio
+	token *wire.Token
+	// life is the worker's; end ends it, for the first reason that it is given.
+	life context.Context
+	end  context.CancelCauseFunc
+
+	// connections holds accept loops and connections.
+	connections sync.WaitGroup
+	// slots bounds connections.
+	slots chan struct{}
+	// binding is held, by having put an element in, while a session is opened
+	// or cleaned up.
+	binding chan struct{}
+
+	mu        sync.Mutex
+	session   *session             // nil before the first initialize succeeded
+	live      map[*connection]bool // the initialized ones
+	listeners []*net.UnixListener
+	offer     *wire.SocketOffer
+	idle      *time.Timer
+	ending    bool // nobody may initialize any more
+	cleaned   bool
+	cleanErr  error
+}
+
+func newServer(ctx context.Context, o Options) *server {
+	life, end := context.WithCancelCause(ctx)
+	return &server{
+		o:       o,
+		log:     o.Log,
+		life:    life,
+		end:     end,
+		token:   wire.NewToken(o.Listen != ""),
+		slots:   make(chan struct{}, maxConnections),
+		binding: make(chan struct{}, 1),
+		live:    map[*connection]bool{},
+	}
+}
+
+// bound is the session, nil before there is one.
+func (s *server) bound() *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.session
+}
+
+// listen accepts connections until stopListening. A prove that is not nil must
+// succeed before a connection is served.
+func (s *server) listen(l *net.UnixListener, prove func(context.Context, net.Conn) error) {
+	s.mu.Lock()
+	s.listeners = append(s.listeners, l)
+	s.mu.Unlock()
+	s.connections.Go(func() { s.accept(l, prove) })
+}
+
+func (s *server) accept(l *net.UnixListener, prove func(context.Context, net.Conn) error) {
+	for {
+		conn, err := l.AcceptUnix()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			s.log.Error("accept", "error", err)
+			select {
+			case <-s.life.Done():
+				return
+			case <-time.After(acceptPause):
+			}
+			continue
+		}
+		select {
+		case s.slots <- struct{}{}:
+		default:
+			s.log.Warn("refused a connection: too many are open", "limit", maxConnections)
+			s.hangUp(conn)
+			continue
+		}
+		s.connections.Go(func() {
+			defer func() { <-s.slots }()
+			s.admit(conn, prove)
+		})
+	}
+}
+
+// admit serves a connection whose peer may have one.
+func (s *server) admit(conn *net.UnixConn, prove func(context.Context, net.Conn) error) {
+	if err := s.peers.Check(conn); err != nil {
+		s.log.Warn("refused a connection", "reason", err)
+		s.hangUp(conn)
+		return
+	}
+	late := time.AfterFunc(handshakeTimeout, func() {
+		s.log.Warn("ended a connection that did not initialize", "timeout", handshakeTimeout)
+		s.hangUp(conn)
+	})
+	defer late.Stop()
+	if prove != nil {
+		if err := prove(s.life, conn); err != nil {
+			s.log.Warn("refused a connection to the shared socket", "reason", err)
+			s.hangUp(conn)
+			return
+		}
+	}
+	if err := s.serve(conn, late); err != nil {
+		s.log.Warn("connection ended", "error", err)
+	}
+}
+
+func (s *server) hangUp(conn io.Closer) {
+	if err := conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		s.log.Warn("close a connection", "error", err)
+	}
+}
+
+// serve serves one connection to its end. The timer late, unless nil, is
+// stopped once it is initialized.
+func (s *server) serve(rw io.ReadWriteCloser, late *time.Timer) error {
+	c := &connection{server: s, late: late}
+	c.wire = wire.NewServer(rw, c, wire.ServerOptions{Token: s.token, Log: s.log})
+	defer s.leave(c)
+	err := c.wire.Serve(s.life)
+	if s.life.Err() != nil {
+		return nil // we ended it
+	}
+	return err
+}
+
+// join makes c one of the initialized connections, which keep the worker alive.
+func (s *server) join(c *connection) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending {
+		return errEnding()
+	}
+	s.live[c] = true
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+	return nil
+}
+
+func errEnding() error {
+	return &tool.Error{Kind: tool.BackendUnavailable, Message: "the worker is ending", Retryable: true}
+}
+
+func (s *server) leave(c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.live[c] {
+		return
+	}
+	delete(s.live, c)
+	if c.asked {
+		s.end(nil) // it has its answer
+	}
+	if len(s.live) == 0 && s.idle != nil {
+		s.idle.Reset(s.o.Lifetime)
+	}
+}
+
+// startIdling begins the worker's first lifetime.
+func (s *server) startIdling() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = time.AfterFunc(s.o.Lifetime, s.idleOver)
+	if len(s.live) > 0 {
+		s.idle.Stop()
+	}
+}
+
+func (s *server) idleOver() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.live) > 0 {
+		return // it came in the last moment
+	}
+	s.ending = true
+	s.end(ErrIdle)
+}
+
+// stopListening lets nobody in any more. Whoever comes later starts another
+// worker, which waits for the end of this one.
+func (s *server) stopListening() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ending = true
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+	for _, l := range s.listeners {
+		// Closing a listener removes its socket.
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, fs.ErrNotExist) {
+			s.log.Warn("close a socket", "error", err)
+		}
+	}
+	s.listeners = nil
+}
+
+// emit sends an event to every host that is connected.
+func (s *server) emit(e tool.ProcessEvent) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.live {
+		c.wire.Emit(e)
+	}
+}
+
+// share opens the shared socket, once, and returns its offer: nil when there
+// is no shared directory or it does not work, which is no reason to fail.
+func (s *server) share() *wire.SocketOffer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.o.ShareDir == "" || s.ending || s.peers == nil {
+		return nil
+	}
+	if s.offer == nil {
+		path := endpoint.SocketPath(s.o.ShareDir, s.o.Session)
+		l, err := endpoint.ListenShared(path)
+		if err != nil {
+			s.log.Info("no shared socket", "reason", err)
+			return nil
+		}
+		offer := newOffer(path)
+		s.offer = offer
+		s.listeners = append(s.listeners, l)
+		s.connections.Go(func() {
+			s.accept(l, func(ctx context.Context, conn net.Conn) error {
+				return wire.AnswerSocket(ctx, conn, offer.Nonce)
+			})
+		})
+	}
+	return s.offer
+}
+
+// cleanUp ends the session, once: it stops its processes, lets go of its files,
+// and removes the workspace when that is asked for and nothing failed before.
+func (s *server) cleanUp(remove bool) error {
+	s.binding <- struct{}{}
+	defer func() { <-s.binding }()
+	s.mu.Lock()
+	session := s.session
+	done := s.cleaned
+	s.mu.Unlock()
+	if !done {
+		ctx, cancel := context.WithTimeout(context.Background(), s.o.ShutdownTimeout)
+		defer cancel()
+		err := session.close(ctx, remove)
+		s.mu.Lock()
+		s.cleaned, s.cleanErr = true, err
+		s.mu.Unlock()
+	}
+	return s.cleanErr
+}
