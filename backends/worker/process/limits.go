@@ -2,10 +2,10 @@ package process
 
 import "time"
 
-// Limits. Exported ones are part of what callers are promised.
+// Limits that callers are promised.
 const (
-	// DefaultMaxOutputBytes bounds the output of a foreground command when
-	// nobody says otherwise.
+	// DefaultMaxOutputBytes bounds the output of a foreground command that does not
+	// say.
 	DefaultMaxOutputBytes = 1 << 20
 	// KeepOutput is how many of its last output bytes are kept of a process.
 	KeepOutput = 64 << 20
@@ -15,10 +15,12 @@ const (
 	MaxReadBytes     = 1 << 20
 	// MaxReadWait bounds one wait for output.
 	MaxReadWait = 60 * time.Second
-	// MaxWriteBytes is the most that one Write takes.
+	// MaxWriteBytes is the most that one Write takes, and MaxWriteWait how long
+	// it waits for the process to take it.
 	MaxWriteBytes = 16 << 20
-	// MaxLive is how many background processes run at once, MaxKept how many
-	// ended ones are remembered; the oldest is cleaned up first.
+	MaxWriteWait  = 60 * time.Second
+	// MaxLive is how many commands run at once, MaxKept how many ended
+	// background ones are remembered; the oldest is cleaned up first.
 	MaxLive = 256
 	MaxKept = 256
 	// MaxKeptOutput bounds the output on disk of all ended processes together.
@@ -30,4 +32,38 @@ const (
 	// DrainGrace is how long a foreground command's output is still awaited
 	// after it ended: somebody else may hold its pipes for ever.
 	DrainGrace = 100 * time.Millisecond
+)
+
+const (
+	// maxLine is Linux's bound of one argument (MAX_ARG_STRLEN), less the NUL.
+	maxLine = 128<<10 - 1
+	// ringSize is what output takes on disk: what is kept, and room for what is
+	// being written while somebody reads the oldest bytes.
+	ringSize = KeepOutput + 8<<20
+	// maxPiece is the most that is moved from a pipe at once, and what a pipe
+	// may hold: the kernel's limit for users without privileges.
+	maxPiece = 1 << 20
+	// copySize is the buffer for output that cannot be spliced.
+	copySize = 32 << 10
+	// memoryOutput is how much merged output of a foreground command waits in
+	// memory for an adoption that mostly never comes.
+	memoryOutput = 256 << 10
+	// settleGrace is how long the end of a process waits for the end of its
+	// output, so that both make one event. They come together unless somebody
+	// else holds the pipe.
+	settleGrace = 2 * time.Millisecond
+	// deniedGrace is how long a failed confined command's output is awaited to
+	// look for a refusal in it, and deniedTail how much of its end is looked at.
+	deniedGrace = 50 * time.Millisecond
+	deniedTail  = 16 << 10
+	// pollFirst and pollLast bound how often a process group that outlives its
+	// leader is looked at; the kernel has no event for its end.
+	pollFirst = 2 * time.Millisecond
+	pollLast  = 50 * time.Millisecond
+	// reapDelay is how long orphans are collected before they are reaped.
+	reapDelay = 100 * time.Millisecond
+	// maxCapture bounds what a foreground command may ask to have returned.
+	maxCapture = 64 << 20
+	// maxRecord bounds a record.json that is read back.
+	maxRecord = 4 << 20
 )

@@ -1,121 +1,236 @@
-// Package process starts commands and keeps them: foreground ones until they
-// end, background ones in a durable registry with their output on disk.
-//
-// A process is known by its record, never by a bare pid. Nothing here knows
-// tools or the wire.
 package process
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"crypto/rand"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/endpoint"
 )
 
 // Manager keeps the processes of one session. Its methods may be called
 // concurrently; it has the methods of backends.Processes.
-type Manager struct{}
+type Manager struct {
+	o        Options
+	dir      string // of the registry
+	temp     string // of the temporary directories
+	lock     *endpoint.Lock
+	instance string // names this Manager in the marks of its commands
+	here     identity
+	shells   []string
+
+	work    sync.WaitGroup // every goroutine
+	closing chan struct{}  // closed when Close begins
+	closed  chan struct{}  // closed when it is over
+	failed  error          // what Close found; to be read after closed
+
+	events sync.Mutex // held while OnEvent is told
+
+	modes modes
+	born  births
+
+	buffers sync.Pool // of *[copySize]byte
+
+	mu         sync.Mutex
+	listed     map[string]*proc // background processes by id
+	operations map[string]*operation
+	live       map[*proc]struct{} // what was admitted and has not ended
+}
 
 // NewManager opens the registry. Records of a worker that died are settled
-// first: what of its processes still runs is killed, and the records say lost.
-// It fails with [tool.SessionBusy] while another Manager holds the session.
+// first, as [Settle] does. It fails with [tool.SessionBusy] while another
+// Manager, in whatever program, holds the session.
 func NewManager(o Options) (*Manager, error) {
-	return nil, tool.Errorf(tool.Unsupported, "process: not built")
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r, err := openRegistry(o.StateDir, o.Session)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newManager(o, r)
+	if err != nil {
+		return nil, errors.Join(err, r.lock.Unlock())
+	}
+	return m, nil
 }
 
-// Start starts a background process and returns its record, which was on disk
-// before the process existed. The same OperationID with the same request gives
-// the same process; with another request it fails with [tool.InvalidParams]. A
-// start that fails leaves no record.
-func (m *Manager) Start(ctx context.Context, r tool.StartRequest) (tool.Process, error) {
-	return tool.Process{}, nil
+func newManager(o Options, r registry) (*Manager, error) {
+	if err := sealDescriptors(); err != nil {
+		return nil, tool.Errorf(tool.Internal, "keep descriptors from commands: %w", err)
+	}
+	records, err := r.settle()
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		o: o, dir: r.dir, temp: r.temp, lock: r.lock, here: r.here,
+		instance:   strings.ToLower(rand.Text()),
+		shells:     []string{"/bin/bash", "/bin/sh"},
+		closing:    make(chan struct{}),
+		closed:     make(chan struct{}),
+		buffers:    sync.Pool{New: func() any { return new([copySize]byte) }},
+		listed:     make(map[string]*proc),
+		operations: make(map[string]*operation),
+		live:       make(map[*proc]struct{}),
+	}
+	if o.Shell != "" {
+		m.shells = []string{o.Shell}
+	}
+	for _, rec := range records {
+		p, err := m.ended(rec)
+		if err != nil {
+			return nil, tool.Errorf(tool.Internal, "look at the output of %s: %w", rec.ID, err)
+		}
+		m.listed[rec.ID] = p
+		if rec.OperationID != "" {
+			m.operations[rec.OperationID] = &operation{id: rec.ID, digest: rec.Request, started: closedChannel()}
+		}
+	}
+	if err := os.WriteFile(filepath.Join(m.dir, instanceFile), []byte(m.instance), 0o600); err != nil {
+		return nil, tool.Errorf(tool.Internal, "write to the process registry: %w", err)
+	}
+	if o.AdoptOrphans {
+		if err := beReaper(); err != nil {
+			return nil, tool.Errorf(tool.Internal, "become the parent of orphans: %w", err)
+		}
+		m.work.Go(m.reapOrphans)
+	}
+	return m, nil
 }
 
-// Run runs a command in the foreground and waits for it. The error is about
-// commands that did not run, or were killed because ctx ended; a command that
-// fails is a Result.
-func (m *Manager) Run(ctx context.Context, c Command) (Result, error) { return Result{}, nil }
+func closedChannel() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}
+
+// newID makes a process id, unique everywhere: 100 random bits.
+func newID() string { return "p-" + strings.ToLower(rand.Text()[:20]) }
 
 // List returns all records, oldest first.
-func (m *Manager) List(ctx context.Context) ([]tool.Process, error) { return nil, nil }
+func (m *Manager) List(context.Context) ([]tool.Process, error) {
+	var all []tool.Process
+	for _, p := range m.all() {
+		all = append(all, p.snapshot())
+	}
+	return all, nil
+}
 
-// Get returns one record. An id of another session is unknown here: it and
+// all are the background processes, oldest first.
+func (m *Manager) all() []*proc {
+	m.mu.Lock()
+	all := make([]*proc, 0, len(m.listed))
+	for _, p := range m.listed {
+		all = append(all, p)
+	}
+	m.mu.Unlock()
+	slices.SortFunc(all, func(a, b *proc) int {
+		if c := a.began.Compare(b.began); c != 0 {
+			return c
+		}
+		return strings.Compare(a.id, b.id)
+	})
+	return all
+}
+
+// find is the background process of the id.
+func (m *Manager) find(id string) (*proc, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p := m.listed[id]; p != nil {
+		return p, nil
+	}
+	return nil, tool.Errorf(tool.ProcessNotFound, "this session has no process %q", id).
+		WithHint("list the session's processes for the ids it has")
+}
+
+// Get returns one record. An id of another session is unknown here: Get and
 // every other method fail with [tool.ProcessNotFound].
-func (m *Manager) Get(ctx context.Context, id string) (tool.Process, error) {
-	return tool.Process{}, nil
+func (m *Manager) Get(_ context.Context, id string) (tool.Process, error) {
+	p, err := m.find(id)
+	if err != nil {
+		return tool.Process{}, err
+	}
+	return p.snapshot(), nil
 }
 
 // Wait waits until the process has ended and returns its record.
 func (m *Manager) Wait(ctx context.Context, id string) (tool.Process, error) {
-	return tool.Process{}, nil
+	p, err := m.find(id)
+	if err != nil {
+		return tool.Process{}, err
+	}
+	select {
+	case <-p.exited:
+		return p.snapshot(), nil
+	case <-ctx.Done():
+		return p.snapshot(), ended(ctx, "waiting for the end of "+id)
+	}
 }
-
-// Read returns output. Without an offset it gives the tail. With one it reads
-// forward, waiting up to o.Wait, at most [MaxReadWait], for output at that
-// offset; TimedOut says that none came. It returns at once when the output is
-// complete.
-func (m *Manager) Read(ctx context.Context, id string, o tool.ReadOptions) (tool.ReadResult, error) {
-	return tool.ReadResult{}, nil
-}
-
-// Write writes data, at most [MaxWriteBytes], to the process's stdin and waits
-// until it is taken. When ctx ends first the error says how much was written.
-func (m *Manager) Write(ctx context.Context, id string, data []byte) (tool.Process, error) {
-	return tool.Process{}, nil
-}
-
-// CloseStdin ends the process's input; on a terminal it types the end-of-file
-// character.
-func (m *Manager) CloseStdin(ctx context.Context, id string) (tool.Process, error) {
-	return tool.Process{}, nil
-}
-
-// Resize sets the size of the process's terminal.
-func (m *Manager) Resize(ctx context.Context, id string, size tool.TTY) (tool.Process, error) {
-	return tool.Process{}, nil
-}
-
-// Signal sends a signal by name ("SIGINT") to the process group.
-func (m *Manager) Signal(ctx context.Context, id, signal string) (tool.Process, error) {
-	return tool.Process{}, nil
-}
-
-// Stop sends SIGTERM to the process group, after [TermGrace] SIGKILL, and
-// fails when after [KillGrace] something is still there. Stopping what has
-// ended is no error.
-func (m *Manager) Stop(ctx context.Context, id string) (tool.Process, error) {
-	return tool.Process{}, nil
-}
-
-// InputAvailable reports whether the process still takes input.
-func (m *Manager) InputAvailable(ctx context.Context, id string) (bool, error) { return false, nil }
-
-// CompletionPending reports whether the process has ended and nobody has
-// called CompletionDelivered yet.
-func (m *Manager) CompletionPending(ctx context.Context, id string) (bool, error) { return false, nil }
-
-// CompletionDelivered notes that somebody was told of the end.
-func (m *Manager) CompletionDelivered(ctx context.Context, id string) (tool.Process, error) {
-	return tool.Process{}, nil
-}
-
-// SetCompletionMode stores the mode in the record.
-func (m *Manager) SetCompletionMode(ctx context.Context, id, mode string) (tool.Process, error) {
-	return tool.Process{}, nil
-}
-
-// Cleanup forgets every process that has ended and whose output is complete,
-// and returns the records that went.
-func (m *Manager) Cleanup(ctx context.Context) ([]tool.Process, error) { return nil, nil }
 
 // Live counts the commands that run now, foreground ones included.
-func (m *Manager) Live() int { return 0 }
+func (m *Manager) Live() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.live)
+}
 
-// Close stops and reaps every process that the Manager still holds, with all
-// their descendants that can be found, and lets go of the session. It takes at
-// most [TermGrace] + [KillGrace] and a little; an end of ctx skips to SIGKILL.
-// The error names what could not be stopped.
-func (m *Manager) Close(ctx context.Context) error { return nil }
+// admit counts p as live, if there is room and the Manager is open.
+func (m *Manager) admit(p *proc) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	select {
+	case <-m.closing:
+		return tool.Errorf(tool.EnvironmentLost, "the environment is shutting down: nothing new is started")
+	default:
+	}
+	if len(m.live) >= MaxLive {
+		e := tool.Errorf(tool.Overloaded, "%d commands run in this session, which is the most", MaxLive).
+			WithHint("stop some of the session's processes, or wait for their end")
+		e.Retryable = true
+		return e
+	}
+	m.live[p] = struct{}{}
+	return nil
+}
 
-// Settle does for a session whose worker died what [NewManager] would do
-// first, and returns the records that are lost now.
-func Settle(stateDir, session string) ([]tool.Process, error) { return nil, nil }
+func (m *Manager) dismiss(p *proc) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.live, p)
+}
+
+// emit tells of a change. The caller holds p.change, so that a process's
+// events come in the order of its changes.
+func (m *Manager) emit(t tool.ProcessEventType, cause tool.EventCause, p tool.Process) {
+	m.events.Lock()
+	defer m.events.Unlock()
+	m.o.OnEvent(tool.ProcessEvent{Type: t, Cause: cause, Process: p})
+}
+
+// ended is the error of a call whose context ended while it was doing what.
+func ended(ctx context.Context, what string) error {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return tool.Errorf(tool.Timeout, "%s took too long: %w", what, context.Cause(ctx))
+	}
+	return tool.Errorf(tool.Cancelled, "%s was cancelled: %w", what, context.Cause(ctx))
+}
+
+// after is a timer's channel, never ready for 0, and what frees it.
+func after(d time.Duration) (<-chan time.Time, func()) {
+	if d <= 0 {
+		return nil, func() {}
+	}
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
+}

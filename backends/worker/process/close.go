@@ -1,0 +1,104 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// Close stops and reaps every command that the Manager still holds, in the
+// foreground or adopted, with all their descendants that can be found, and lets
+// go of the session. It takes at most [TermGrace] + [KillGrace] and a little;
+// the end of ctx skips to SIGKILL. The error names what could not be stopped;
+// then the session stays locked as long as this program lives. A second Close
+// waits for the first.
+func (m *Manager) Close(ctx context.Context) error {
+	m.mu.Lock()
+	first := !isClosed(m.closing)
+	if first {
+		close(m.closing)
+	}
+	m.mu.Unlock()
+	if !first {
+		<-m.closed
+		return m.failed
+	}
+	m.failed = m.shut(ctx)
+	close(m.closed)
+	if m.failed == nil {
+		m.work.Wait() // the orphans' reaper ends only now
+	}
+	return m.failed
+}
+
+func (m *Manager) shut(ctx context.Context) error {
+	m.mu.Lock()
+	live := make([]*proc, 0, len(m.live))
+	for p := range m.live {
+		live = append(live, p)
+	}
+	m.mu.Unlock()
+	for _, p := range live {
+		p.markStopping()
+	}
+	left, err := m.everything(live).hunt(ctx, gently(), nil)
+	if err != nil {
+		return tool.Errorf(tool.Internal, "stop the session's processes: %w", err)
+	}
+	if len(left) > 0 {
+		return tool.Errorf(tool.Internal, "the session's processes cannot be stopped: %s still there after SIGKILL", pids(left)).
+			WithHint("workspace and state are kept; look at these processes in the environment")
+	}
+	for _, p := range live {
+		<-p.exited // nothing is left alive, so these are on their way
+	}
+	for _, p := range m.all() {
+		<-p.drained // nobody holds the other ends any more
+	}
+	m.modes.closeAll()
+	err = removeIfThere(filepath.Join(m.dir, instanceFile))
+	return errors.Join(err, m.lock.Unlock())
+}
+
+// markStopping notes that the end of p is wanted.
+func (p *proc) markStopping() {
+	p.change.Lock()
+	defer p.change.Unlock()
+	p.mu.Lock()
+	begin := p.stopping == nil && !p.rec.Status.Terminal()
+	if begin {
+		p.stopping = &stopping{done: closedChannel()}
+	}
+	p.mu.Unlock()
+	if begin {
+		_ = p.updateHeld(tool.EventUpdated, tool.CauseRequestedStop, func(r *record) { r.Status = tool.ProcessStopping })
+	}
+}
+
+// everything is all that runs because of this Manager: the groups of live
+// commands, what carries the mark, and, when orphans come to this program, all
+// its descendants.
+func (m *Manager) everything(live []*proc) *quarry {
+	self := os.Getpid()
+	groups := make([]func(procInfo) bool, 0, len(live))
+	for _, p := range live {
+		groups = append(groups, p.inGroup())
+	}
+	return &quarry{family: true, match: func(i procInfo) bool {
+		if i.pid == self {
+			return false
+		}
+		if m.o.AdoptOrphans && i.parent == self {
+			return true
+		}
+		for _, in := range groups {
+			if in(i) {
+				return true
+			}
+		}
+		return marked(i.pid, m.instance+"/")
+	}}
+}

@@ -1,0 +1,100 @@
+package process
+
+import (
+	"context"
+	"syscall"
+	"time"
+)
+
+// quarry is a set of processes that must end: those that match, with their
+// descendants if family is set, and whatever was seen of them once, even when
+// it no longer matches.
+type quarry struct {
+	match  func(procInfo) bool
+	family bool
+	seen   map[int]uint64 // pid to start time
+}
+
+// left scans for what of the quarry is alive.
+func (q *quarry) left() ([]procInfo, error) {
+	all, err := scan()
+	if err != nil {
+		return nil, err
+	}
+	match := func(p procInfo) bool {
+		start, known := q.seen[p.pid]
+		return known && start == p.start || q.match(p)
+	}
+	var found []procInfo
+	if q.family {
+		found = family(all, match)
+	} else {
+		for _, p := range all {
+			if !p.zombie && match(p) {
+				found = append(found, p)
+			}
+		}
+	}
+	if q.seen == nil {
+		q.seen = make(map[int]uint64)
+	}
+	for _, p := range found {
+		q.seen[p.pid] = p.start
+	}
+	return found, nil
+}
+
+// blow is a signal and how long its effect is awaited.
+type blow struct {
+	signal syscall.Signal
+	grace  time.Duration
+}
+
+// Gently and hard are the two ways to end processes.
+func gently() []blow {
+	return []blow{{syscall.SIGTERM, TermGrace}, {syscall.SIGKILL, KillGrace}}
+}
+func hard() []blow { return []blow{{syscall.SIGKILL, KillGrace}} }
+
+// hunt signals the quarry, blow after blow, until nothing of it is left; what
+// is left in the end is returned. Each blow falls on newcomers too. When ctx
+// ends the next blow falls at once. wake says that looking again is worth it.
+func (q *quarry) hunt(ctx context.Context, blows []blow, wake <-chan struct{}) ([]procInfo, error) {
+	var left []procInfo
+	for i, b := range blows {
+		struck := make(map[int]uint64)
+		expired, free := after(b.grace)
+		given := ctx.Done()
+		if i == len(blows)-1 {
+			given = nil // the last one is always waited for
+		}
+		for pause, waiting := pollFirst, true; waiting; pause = min(2*pause, pollLast) {
+			var err error
+			if left, err = q.left(); err != nil || len(left) == 0 {
+				free()
+				return left, err
+			}
+			for _, p := range left {
+				if struck[p.pid] == p.start {
+					continue
+				}
+				struck[p.pid] = p.start
+				// What refuses the signal is still there in the end, and told then.
+				_ = signalExactly(p, b.signal)
+			}
+			poll, stop := after(pause)
+			select {
+			case <-poll:
+			case <-wake:
+				wake = nil
+			case <-expired:
+				waiting = false
+			case <-given:
+				waiting = false
+			}
+			stop()
+		}
+		free()
+	}
+	return left, nil
+}

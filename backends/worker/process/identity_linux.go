@@ -1,0 +1,89 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// here describes the running system.
+func here() identity {
+	var id identity
+	if b, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+		id.Boot = strings.TrimSpace(string(b))
+	}
+	if ns, err := os.Readlink("/proc/self/ns/pid"); err == nil {
+		id.Namespace = ns
+	}
+	return id
+}
+
+// startTime is the start time of pid in clock ticks since boot.
+func startTime(pid int) (uint64, bool) {
+	p, err := readProc(strconv.Itoa(pid))
+	return p.start, err == nil
+}
+
+// scan lists all processes. It fails when /proc is not there.
+func scan() ([]procInfo, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var all []procInfo
+	for _, name := range names {
+		if name[0] < '1' || name[0] > '9' {
+			continue
+		}
+		p, err := readProc(name)
+		switch {
+		case err == nil:
+			all = append(all, p)
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ESRCH):
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// readProc reads /proc/<name>/stat: "pid (name) state ppid pgrp session ...",
+// where the name may hold anything, and the start time is the 22nd field.
+func readProc(name string) (procInfo, error) {
+	b, err := os.ReadFile("/proc/" + name + "/stat")
+	if err != nil {
+		return procInfo{}, err
+	}
+	_, rest, _ := bytes.Cut(b[bytes.LastIndexByte(b, ')')+1:], []byte(" "))
+	f := bytes.Fields(rest)
+	if len(f) < 20 {
+		return procInfo{}, fs.ErrNotExist // it ended while it was looked at
+	}
+	num := func(i int) int { n, _ := strconv.Atoi(string(f[i])); return n } // the kernel writes numbers
+	p := procInfo{parent: num(1), group: num(2), session: num(3), zombie: f[0][0] == 'Z' || f[0][0] == 'X'}
+	if p.pid, err = strconv.Atoi(name); err != nil {
+		return procInfo{}, err
+	}
+	p.start, err = strconv.ParseUint(string(f[19]), 10, 64)
+	return p, err
+}
+
+// marked reports whether the process carries a mark that begins with value. A
+// process that may not be looked into does not.
+func marked(pid int, value string) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return false
+	}
+	want := []byte(mark + "=" + value)
+	return bytes.HasPrefix(b, want) || bytes.Contains(b, append([]byte{0}, want...))
+}

@@ -1,0 +1,127 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// input is the stdin of a background process: our end of a pipe, or its
+// terminal.
+type input struct {
+	turn chan struct{} // one token: whoever has it writes
+	w    *os.File
+	tty  bool
+}
+
+func newInput(w *os.File, tty bool) *input {
+	in := &input{turn: make(chan struct{}, 1), w: w, tty: tty}
+	in.turn <- struct{}{}
+	return in
+}
+
+// endOfFile is what a terminal in its usual mode takes for the end of a file.
+const endOfFile = 0x04
+
+// write writes all of data, or what goes until ctx ends.
+func (in *input) write(ctx context.Context, data []byte) (int, error) {
+	select {
+	case <-in.turn:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	defer func() { in.turn <- struct{}{} }()
+	if err := in.w.SetWriteDeadline(time.Time{}); err != nil {
+		return 0, err
+	}
+	givenUp := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(givenUp)
+		_ = in.w.SetWriteDeadline(time.Unix(1, 0)) // fails only when it is closed, which ends the write too
+	})
+	n, err := in.w.Write(data)
+	if !stop() {
+		<-givenUp
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = context.Cause(ctx)
+	}
+	return n, err
+}
+
+// Write writes data, at most [MaxWriteBytes], to the process's stdin and waits
+// until it is taken, at most [MaxWriteWait]. When that or ctx ends first, the
+// error says how much was written.
+func (m *Manager) Write(ctx context.Context, id string, data []byte) (tool.Process, error) {
+	p, err := m.find(id)
+	if err != nil {
+		return tool.Process{}, err
+	}
+	if len(data) > MaxWriteBytes {
+		return p.snapshot(), tool.Errorf(tool.InvalidParams, "%d bytes are too much for one write: the most is %d", len(data), MaxWriteBytes).WithPath("input")
+	}
+	if err := p.takesInput(); err != nil {
+		return p.snapshot(), err
+	}
+	bounded, cancel := context.WithTimeout(ctx, MaxWriteWait)
+	defer cancel()
+	n, err := p.stdin.write(bounded, data)
+	switch {
+	case err == nil:
+		return p.snapshot(), nil
+	case bounded.Err() != nil:
+		e := tool.Errorf(tool.Timeout, "process %s took %d of %d bytes: it does not read its input", id, n, len(data))
+		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			e.Kind = tool.Cancelled
+		}
+		e.Err = err
+		return p.snapshot(), e
+	default:
+		return p.snapshot(), tool.Errorf(tool.InvalidParams, "process %s took %d of %d bytes: its input is closed: %w", id, n, len(data), err)
+	}
+}
+
+// takesInput is nil while the process may take input.
+func (p *proc) takesInput() error {
+	if isClosed(p.exited) {
+		return tool.Errorf(tool.InvalidParams, "process %s has ended and takes no input", p.id)
+	}
+	if p.stdin == nil || p.captures != nil {
+		return tool.Errorf(tool.InvalidParams, "process %s takes no input: it was started in the foreground", p.id)
+	}
+	return nil
+}
+
+// InputAvailable reports whether the process still takes input.
+func (m *Manager) InputAvailable(_ context.Context, id string) (bool, error) {
+	p, err := m.find(id)
+	if err != nil {
+		return false, err
+	}
+	if p.takesInput() != nil {
+		return false, nil
+	}
+	return p.stdin.w.SetWriteDeadline(time.Time{}) == nil, nil
+}
+
+// CloseStdin ends the process's input, also under a blocked Write; on a
+// terminal it types the end-of-file character. Closing twice is no error.
+func (m *Manager) CloseStdin(ctx context.Context, id string) (tool.Process, error) {
+	p, err := m.find(id)
+	if err != nil {
+		return tool.Process{}, err
+	}
+	if err := p.takesInput(); err != nil {
+		return p.snapshot(), err
+	}
+	if p.stdin.tty {
+		return m.Write(ctx, id, []byte{endOfFile})
+	}
+	if err := p.stdin.w.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+		return p.snapshot(), tool.Errorf(tool.Internal, "close the input of process %s: %w", id, err)
+	}
+	return p.snapshot(), nil
+}

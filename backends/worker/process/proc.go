@@ -1,0 +1,220 @@
+package process
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// proc is one command from its start on, in the foreground or the background,
+// or one that ended under an earlier worker.
+type proc struct {
+	m       *Manager
+	id      string
+	began   time.Time
+	out     *output  // merged; nil for a foreground command that cannot be adopted
+	stdin   *input   // nil: none, or the end of the file from the start
+	term    *os.File // the master of its terminal, or nil
+	limited bool     // by its mode
+	// captures hold a foreground command's stdout and stderr.
+	captures []*capture
+	release  func() // gives back what only the running process needs
+
+	change sync.Mutex // held through one change: record, disk, event
+
+	mu     sync.Mutex
+	rec    record
+	kept   bool // is in the registry
+	reaped bool // the pid may be somebody else's
+
+	stopping *stopping     // under mu
+	exited   chan struct{} // closed when the end is in the record
+	drained  chan struct{} // closed when the last output byte is in
+}
+
+// newProc makes a process that is about to start.
+func (m *Manager) newProc(rec record) *proc {
+	return &proc{
+		m: m, id: rec.ID, began: rec.StartedAt, rec: rec, release: func() {},
+		exited: make(chan struct{}), drained: make(chan struct{}),
+	}
+}
+
+// ended makes a process of a record that says so.
+func (m *Manager) ended(rec record) (*proc, error) {
+	p := m.newProc(rec)
+	p.kept, p.reaped = true, true
+	p.exited, p.drained = closedChannel(), closedChannel()
+	var err error
+	p.out, err = openOutput(p.dir())
+	return p, err
+}
+
+func (p *proc) dir() string { return filepath.Join(p.m.dir, p.id) }
+
+// snapshot is the record as it is now.
+func (p *proc) snapshot() tool.Process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.snapshotLocked().Process
+}
+
+func (p *proc) snapshotLocked() record {
+	rec := p.rec
+	if p.out != nil {
+		rec.TotalBytes, rec.LogBaseOffset, _ = p.out.state()
+		if at, err := p.out.failure(); err != nil && rec.LastError == "" {
+			rec.LastError = fmt.Sprintf("output after byte %d could not be kept: %v", at, err)
+		}
+	}
+	return rec
+}
+
+// update makes one change: in the record, on disk, and as an event. While the
+// process is not in the registry only the record changes. A record that cannot
+// be written is logged and returned; what everybody sees is the change.
+func (p *proc) update(t tool.ProcessEventType, cause tool.EventCause, f func(*record)) error {
+	p.change.Lock()
+	defer p.change.Unlock()
+	return p.updateHeld(t, cause, f)
+}
+
+// updateHeld is update for who holds p.change. An empty type makes no event.
+func (p *proc) updateHeld(t tool.ProcessEventType, cause tool.EventCause, f func(*record)) error {
+	p.mu.Lock()
+	f(&p.rec)
+	p.rec.UpdatedAt = time.Now().UTC()
+	rec, kept := p.snapshotLocked(), p.kept
+	p.mu.Unlock()
+	if !kept {
+		return nil
+	}
+	err := storeRecord(p.dir(), rec)
+	if err != nil {
+		p.m.o.Log.Warn("a process record was not written", "process", p.id, "error", err)
+	}
+	if t != "" {
+		p.m.emit(t, cause, rec.Process)
+	}
+	return err
+}
+
+// watch waits for the end of the process and records it. It owns the pid.
+func (p *proc) watch(pid, pidfd int) {
+	waitErr := awaitEnd(pid, pidfd)
+	p.mu.Lock()
+	code, signal, err := reap(pid)
+	p.reaped = true
+	p.mu.Unlock()
+	p.m.born.forget(pid)
+	if p.stdin != nil && !p.stdin.tty {
+		_ = p.stdin.w.Close() // it may be closed already
+	}
+	stopped := time.Now().UTC()
+	if err == nil {
+		err = waitErr
+	}
+	p.settle(code)
+	denied := code != 0 && p.denied()
+	p.release()
+	p.m.dismiss(p)
+
+	p.change.Lock()
+	defer p.change.Unlock()
+	cause := tool.CauseNaturalExit
+	p.mu.Lock()
+	if p.stopping != nil {
+		cause = tool.CauseRequestedStop
+	}
+	p.mu.Unlock()
+	// What is not written is logged there; nobody waits for this error.
+	_ = p.updateHeld(tool.EventStopped, cause, func(r *record) {
+		r.Status = tool.ProcessStopped
+		r.StoppedAt = stopped
+		r.ExitCode, r.Signal = code, signal
+		r.TerminalCause = string(cause)
+		r.SandboxDenied = denied
+		r.OutputClosed = isClosed(p.drained)
+		if err != nil {
+			r.LastError = "its exit status is not known: " + err.Error()
+		}
+	})
+	close(p.exited)
+}
+
+// settle waits a moment for the end of the output of a process that has ended.
+func (p *proc) settle(code int) {
+	grace := settleGrace
+	if code != 0 && p.limited {
+		grace = deniedGrace
+	}
+	expired, free := after(grace)
+	defer free()
+	select {
+	case <-p.drained:
+	case <-expired:
+	}
+}
+
+// drain is called when the last output byte is in.
+func (p *proc) drain() {
+	if p.out != nil {
+		if err := p.out.close(); err != nil {
+			p.m.o.Log.Warn("output was not closed", "process", p.id, "error", err)
+		}
+	}
+	close(p.drained)
+	if p.awaitEnd() {
+		return
+	}
+	p.change.Lock()
+	defer p.change.Unlock()
+	p.mu.Lock()
+	told := p.rec.OutputClosed
+	p.mu.Unlock()
+	if !told {
+		_ = p.updateHeld(tool.EventUpdated, "", func(r *record) { r.OutputClosed = true })
+	}
+}
+
+// awaitEnd waits a moment for the end of a background process whose output has
+// ended: mostly both come together, and the end tells of both. A foreground
+// command's end it awaits in any case, and reports true after removing what
+// the command left on disk.
+func (p *proc) awaitEnd() (removed bool) {
+	expired, free := after(deniedGrace)
+	defer free()
+	select {
+	case <-p.exited:
+	case <-expired:
+	}
+	p.mu.Lock()
+	kept := p.kept
+	p.mu.Unlock()
+	if kept {
+		return false
+	}
+	<-p.exited
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.kept { // adopted meanwhile
+		return false
+	}
+	if err := os.RemoveAll(p.dir()); err != nil {
+		p.m.o.Log.Warn("a command's output was not removed", "process", p.id, "error", err)
+	}
+	return true
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,163 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+)
+
+const (
+	lockFile     = "lock"
+	instanceFile = "instance"
+	idPrefix     = "p-"
+)
+
+// registry is a session's directory of processes, locked.
+type registry struct {
+	dir, temp string
+	lock      *endpoint.Lock
+	here      identity
+}
+
+// openRegistry makes the directories where they are missing, and locks.
+func openRegistry(stateDir, session string) (registry, error) {
+	base := filepath.Join(stateDir, "sessions", session)
+	r := registry{dir: filepath.Join(base, "processes"), temp: filepath.Join(base, "tmp"), here: here()}
+	if err := os.MkdirAll(r.dir, 0o700); err != nil {
+		return r, tool.Errorf(tool.Internal, "make the process registry: %w", err).WithPath(r.dir)
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel() // one try: who holds the lock holds it for long
+	var err error
+	if r.lock, err = endpoint.Acquire(now, filepath.Join(r.dir, lockFile)); err != nil {
+		if now.Err() != nil && errors.Is(err, now.Err()) {
+			return r, tool.Errorf(tool.SessionBusy, "another worker serves session %s: %w", session, err)
+		}
+		return r, tool.Errorf(tool.Internal, "lock the process registry: %w", err)
+	}
+	return r, nil
+}
+
+// Settle makes an end of what a worker that died has left of a session: its
+// processes that still run are killed, with what descends from them, and their
+// records say that they are lost. It returns those. While a worker serves the
+// session it fails with [tool.SessionBusy] and touches nothing.
+func Settle(stateDir, session string) ([]tool.Process, error) {
+	if _, err := os.Stat(filepath.Join(stateDir, "sessions", session, "processes")); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	r, err := openRegistry(stateDir, session)
+	if err != nil {
+		return nil, err
+	}
+	records, err := r.settle()
+	var lost []tool.Process
+	for _, rec := range records {
+		if rec.lostNow {
+			lost = append(lost, rec.Process)
+		}
+	}
+	return lost, errors.Join(err, r.lock.Unlock())
+}
+
+// settle reads all records and settles those of a dead worker.
+func (r registry) settle() ([]record, error) {
+	names, err := os.ReadDir(r.dir)
+	if err != nil {
+		return nil, tool.Errorf(tool.Internal, "read the process registry: %w", err)
+	}
+	var records []record
+	for _, n := range names {
+		if !n.IsDir() || !strings.HasPrefix(n.Name(), idPrefix) {
+			continue
+		}
+		dir := filepath.Join(r.dir, n.Name())
+		rec, err := loadRecord(dir)
+		switch {
+		case err == nil:
+			records = append(records, rec)
+		case errors.Is(err, fs.ErrNotExist):
+			// The output of a foreground command, or a start that failed.
+			if err := os.RemoveAll(dir); err != nil {
+				return nil, tool.Errorf(tool.Internal, "clean the process registry: %w", err)
+			}
+		default:
+			return nil, tool.Errorf(tool.Internal, "read the process registry: %w", err).WithPath(dir).
+				WithHint("the file is not a record of this program: move the directory away")
+		}
+	}
+	if err := r.killLeftovers(records); err != nil {
+		return nil, err
+	}
+	for i := range records {
+		rec := &records[i]
+		if rec.Status.Terminal() && rec.OutputClosed {
+			continue
+		}
+		if err := r.lose(rec); err != nil {
+			return nil, err
+		}
+	}
+	return records, errors.Join(removeIfThere(filepath.Join(r.dir, instanceFile)))
+}
+
+// lose settles one record of a dead worker: what had ended keeps its end.
+func (r registry) lose(rec *record) error {
+	dir := filepath.Join(r.dir, rec.ID)
+	out, err := openOutput(dir)
+	if err != nil {
+		return tool.Errorf(tool.Internal, "look at the output of %s: %w", rec.ID, err)
+	}
+	rec.TotalBytes, rec.LogBaseOffset, _ = out.state()
+	rec.UpdatedAt, rec.OutputClosed = time.Now().UTC(), true
+	if !rec.Status.Terminal() {
+		rec.Status, rec.TerminalCause, rec.lostNow = tool.ProcessFailed, tool.CauseLost, true
+		rec.StoppedAt = rec.UpdatedAt
+		rec.LastError = "the worker that ran it has died"
+	}
+	if err := storeRecord(dir, *rec); err != nil {
+		return tool.Errorf(tool.Internal, "write to the process registry: %w", err)
+	}
+	return nil
+}
+
+// killLeftovers kills what a worker that did not close has left running: the
+// processes of the records whose pids are still theirs, and everything that
+// carries that worker's mark.
+func (r registry) killLeftovers(records []record) error {
+	instance, err := os.ReadFile(filepath.Join(r.dir, instanceFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the last one closed, or there was none
+	}
+	if err != nil {
+		return tool.Errorf(tool.Internal, "read the process registry: %w", err)
+	}
+	leaders := make(map[int]bool)
+	for _, rec := range records {
+		if !rec.Status.Terminal() && rec.Identity.holds(rec.PID, r.here) {
+			leaders[rec.PID] = true
+		}
+	}
+	q := quarry{family: true, match: func(p procInfo) bool {
+		if p.pid == os.Getpid() {
+			return false
+		}
+		return leaders[p.pid] || leaders[p.group] || leaders[p.session] ||
+			len(instance) > 0 && marked(p.pid, string(instance)+"/")
+	}}
+	left, err := q.hunt(context.Background(), hard(), nil)
+	if err != nil {
+		return tool.Errorf(tool.Internal, "look for processes of a dead worker: %w", err)
+	}
+	if len(left) > 0 {
+		return tool.Errorf(tool.Internal, "processes of a dead worker cannot be killed: %s", pids(left))
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// Run runs a command in the foreground and waits for its end, and then for at
+// most [DrainGrace] for the rest of its output: somebody whom it left behind
+// may hold its pipes, and is left alone. The command's stdin is at its end.
+//
+// A command that fails is a result. An error says that it did not run, or that
+// ctx ended ([tool.Cancelled], [tool.Timeout]); then it and all its descendants
+// are dead, and the result holds what it had written. A command that takes
+// longer than its Timeout goes on as a background process.
+func (m *Manager) Run(ctx context.Context, c Command) (Result, error) {
+	failed := Result{ExitCode: -1}
+	if ctx.Err() != nil {
+		return failed, ended(ctx, "the command")
+	}
+	if c.MaxOutputBytes <= 0 {
+		c.MaxOutputBytes = m.o.MaxOutputBytes
+	}
+	c.MaxOutputBytes = min(c.MaxOutputBytes, maxCapture)
+	f, err := m.startForeground(c)
+	if err != nil {
+		return failed, err
+	}
+	defer f.discard()
+	timeout, free := after(c.Timeout)
+	defer free()
+	select {
+	case <-f.exited:
+	case <-ctx.Done():
+		return f.result(c), errors.Join(ended(ctx, "the command"), f.destroy())
+	case <-timeout:
+		if f.adopt() {
+			r := f.result(c)
+			r.TimedOut, r.PromotedProcessID = true, f.id
+			return r, nil
+		}
+		<-f.exited // it ended at this very moment
+	}
+	drained, free := after(DrainGrace)
+	defer free()
+	select {
+	case <-f.drained:
+	case <-drained:
+	}
+	return f.result(c), nil
+}
+
+// foreground is a command that somebody waits for.
+type foreground struct {
+	*proc
+	began          time.Time
+	stdout, stderr *capture
+}
+
+func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
+	mode, err := m.mode(c.Mode)
+	if err != nil {
+		return nil, err
+	}
+	if len(c.Stdin) > MaxWriteBytes {
+		return nil, tool.Errorf(tool.InvalidParams, "%d bytes of input are too many: the most is %d", len(c.Stdin), MaxWriteBytes).WithPath("stdin")
+	}
+	id := newID()
+	s, err := m.prepare(id, request{line: c.Command, argv: c.Argv, dir: c.CWD, env: pairs(c.Env), mode: mode})
+	if err != nil {
+		return nil, err
+	}
+	rec := m.newRecord(id, s, mode, c.Actor)
+	rec.Status, rec.Command, rec.Argv, rec.Label = tool.ProcessRunning, c.Command, c.Argv, c.Label
+	half := int(c.MaxOutputBytes+1) / 2
+	f := &foreground{proc: m.newProc(rec), began: time.Now(), stdout: newCapture(half), stderr: newCapture(half)}
+	f.captures = []*capture{f.stdout, f.stderr}
+	adoptable := c.Timeout > 0
+	if adoptable {
+		f.out = &output{dir: f.dir(), memory: memoryOutput}
+	}
+	s.input = len(c.Stdin) > 0
+	s.streams = []*streamTo{{capture: f.stdout, merged: adoptable}, {capture: f.stderr, merged: adoptable}}
+	if err := m.admit(f.proc); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			m.dismiss(f.proc)
+		}
+	}()
+	if s.launcher, f.release, err = m.launcher(mode, c.Writable); err != nil {
+		return nil, err
+	}
+	f.limited = m.policy(mode, c.Writable).Confines()
+	pidfd, err := f.spawn(s)
+	if err != nil {
+		f.release()
+		return nil, err
+	}
+	if f.stdin != nil {
+		m.work.Go(func() { f.feed(c.Stdin) })
+	}
+	m.work.Go(func() { f.watch(f.pid(), pidfd) })
+	return f, nil
+}
+
+// feed gives the command its input, as far as it reads.
+func (f *foreground) feed(data []byte) {
+	_, _ = f.stdin.w.Write(data) // a command need not read it all
+	_ = f.stdin.w.Close()        // or its end closed it
+}
+
+// adopt makes a running command a background process. It reports false when
+// the command has ended.
+func (f *foreground) adopt() bool {
+	p := f.proc
+	p.change.Lock()
+	defer p.change.Unlock()
+	p.mu.Lock()
+	if p.rec.Status.Terminal() {
+		p.mu.Unlock()
+		return false
+	}
+	p.kept = true
+	p.mu.Unlock()
+	if err := p.out.flush(); err != nil {
+		p.m.o.Log.Warn("the output of an adopted command was not kept", "process", p.id, "error", err)
+	}
+	_ = p.updateHeld(tool.EventStarted, "", func(*record) {}) // logged there
+	p.m.enlist(p)
+	return true
+}
+
+// result is how the command stands.
+func (f *foreground) result(c Command) Result {
+	rec := f.snapshot()
+	r := Result{
+		ExitCode: rec.ExitCode, Signal: rec.Signal, Duration: time.Since(f.began),
+		StdoutBytes: f.stdout.size(), StderrBytes: f.stderr.size(),
+		Mode: rec.SandboxMode, SandboxDenied: rec.SandboxDenied,
+	}
+	out, err := share(int(c.MaxOutputBytes), r.StdoutBytes, r.StderrBytes)
+	r.Stdout, r.StdoutTruncated = f.stdout.result(out)
+	r.Stderr, r.StderrTruncated = f.stderr.result(err)
+	return r
+}
+
+// discard frees the output; what else comes is dropped.
+func (f *foreground) discard() {
+	f.stdout.discard()
+	f.stderr.discard()
+}

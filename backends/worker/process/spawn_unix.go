@@ -1,0 +1,177 @@
+//go:build linux || darwin
+
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// childSignals are the signals that tell of a child's end.
+func childSignals() []os.Signal { return []os.Signal{unix.SIGCHLD} }
+
+// plumbing are the descriptors of one start. Nothing here outlives a failed
+// one.
+type plumbing struct {
+	child  [3]int // what becomes the child's 0, 1 and 2
+	theirs []int  // the same, each once: closed after the fork
+	input  *os.File
+	term   *os.File
+	output []*os.File
+}
+
+// plumb opens what s asks for.
+func plumb(s spec) (l plumbing, err error) {
+	defer func() {
+		if err != nil {
+			l.closeTheirs()
+			l.closeOurs()
+		}
+	}()
+	if s.tty != nil {
+		master, slave, err := openTerminal(*s.tty)
+		if err != nil {
+			return l, err
+		}
+		l.child = [3]int{slave, slave, slave}
+		l.theirs, l.term = []int{slave}, master
+		l.input, l.output = master, []*os.File{master}
+		return l, nil
+	}
+	if l.child[0], err = l.stdin(s.input); err != nil {
+		return l, err
+	}
+	for i := range s.streams {
+		fd, err := l.stream()
+		if err != nil {
+			return l, err
+		}
+		l.child[1+i] = fd
+		if len(s.streams) == 1 {
+			l.child[2] = fd
+		}
+	}
+	return l, nil
+}
+
+// stdin opens the child's standard input: a pipe, or the end of the file.
+func (l *plumbing) stdin(pipe bool) (int, error) {
+	if !pipe {
+		fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			l.theirs = append(l.theirs, fd)
+			return fd, nil
+		}
+		// An environment without /dev: a pipe that nobody writes to.
+	}
+	r, w, err := newPipe()
+	if err != nil {
+		return -1, err
+	}
+	l.theirs = append(l.theirs, r)
+	if !pipe {
+		return r, unix.Close(w)
+	}
+	l.input, err = ours(w, "stdin")
+	return r, err
+}
+
+// stream opens a pipe that takes output.
+func (l *plumbing) stream() (int, error) {
+	r, w, err := newPipe()
+	if err != nil {
+		return -1, err
+	}
+	l.theirs = append(l.theirs, w)
+	f, err := ours(r, "output")
+	if err != nil {
+		return -1, err
+	}
+	l.output = append(l.output, f)
+	return w, nil
+}
+
+func (l *plumbing) closeTheirs() {
+	for _, fd := range l.theirs {
+		_ = unix.Close(fd) // nothing was written through it here
+	}
+	l.theirs = nil
+}
+
+func (l *plumbing) closeOurs() {
+	for _, f := range append(l.output, l.input, l.term) {
+		if f != nil {
+			_ = f.Close() // the terminal stands here three times
+		}
+	}
+}
+
+// spawn forks and executes. After it the process runs, its output is taken,
+// and the caller starts p.watch.
+func (p *proc) spawn(s spec) (pidfd int, err error) {
+	l, err := plumb(s)
+	if err != nil {
+		return -1, startError(s, err)
+	}
+	pidfd = -1
+	attr := &syscall.ProcAttr{
+		Dir: s.dir, Env: s.env,
+		Files: []uintptr{uintptr(l.child[0]), uintptr(l.child[1]), uintptr(l.child[2])},
+		Sys:   newSession(s.tty != nil, &pidfd),
+	}
+	pid, err := p.m.born.fork(func() (pid int, err error) {
+		if !s.launcher.Do(func() { pid, err = syscall.ForkExec(s.path, s.argv, attr) }) {
+			err = tool.Errorf(tool.EnvironmentLost, "the environment is shutting down: nothing new is started")
+		}
+		return pid, err
+	})
+	l.closeTheirs()
+	if err != nil {
+		l.closeOurs()
+		return -1, startError(s, err)
+	}
+	start, _ := startTime(pid) // unknown only where nothing tells start times
+	p.mu.Lock()
+	p.rec.PID, p.rec.PGID = pid, pid
+	p.rec.Identity = p.m.here
+	p.rec.Identity.Start = start
+	p.term = l.term
+	if l.input != nil {
+		p.stdin = newInput(l.input, l.term != nil)
+	}
+	p.mu.Unlock()
+	p.collect(l.output, s.streams)
+	return pidfd, nil
+}
+
+// startError says why s could not be started.
+func startError(s spec, err error) error {
+	var known *tool.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	e := tool.Errorf(tool.Internal, "start %s: %w", s.path, err).WithPath(s.path)
+	switch {
+	case errors.Is(err, unix.E2BIG):
+		e.Kind = tool.InvalidParams
+		e.Message = fmt.Sprintf("start %s: the arguments and the environment are too large", s.path)
+	case errors.Is(err, unix.EINVAL):
+		e.Kind = tool.InvalidParams
+		e.Message = fmt.Sprintf("start %s: an argument or variable holds a NUL byte", s.path)
+	case errors.Is(err, unix.ENOENT):
+		e.Kind = tool.Unsupported
+		e.Message = fmt.Sprintf("start %s: the program is there, but not the interpreter or loader that it needs", s.path)
+	case errors.Is(err, unix.ENOEXEC), errors.Is(err, unix.EACCES):
+		e.Kind = tool.InvalidParams
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		e.Kind, e.Retryable = tool.Overloaded, true
+		e.Hint = "stop some processes: the environment is at a limit of processes, memory or descriptors"
+	}
+	return e
+}

@@ -1,0 +1,210 @@
+package process
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/confine"
+)
+
+// defaultPath is where programs are looked for when the environment of
+// commands has no PATH.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// spec is all that a start needs, checked.
+type spec struct {
+	path     string // of the program
+	argv     []string
+	env      []string
+	dir      string
+	launcher *confine.Launcher
+	tty      *tool.TTY
+	input    bool        // a pipe for stdin instead of the end of the file
+	streams  []*streamTo // one for stdout and stderr merged, or one each
+}
+
+// request is what both kinds of start ask for.
+type request struct {
+	line string
+	argv []string
+	dir  string
+	env  []string
+	mode tool.Mode
+	tty  *tool.TTY
+}
+
+// prepare checks r for the process of the id, except for its mode's launcher.
+func (m *Manager) prepare(id string, r request) (spec, error) {
+	var s spec
+	if (r.line == "") == (len(r.argv) == 0) {
+		return s, tool.Errorf(tool.InvalidParams, "a command needs either a shell line or an argument list").WithPath("command")
+	}
+	dir, err := m.directory(r.dir)
+	if err != nil {
+		return s, err
+	}
+	s.dir, s.tty = dir, r.tty
+	s.env = m.environment(id, r, dir)
+	if r.line == "" {
+		s.argv = r.argv
+		s.path, err = lookPath(r.argv[0], s.env, dir)
+		return s, err
+	}
+	if len(r.line) > maxLine {
+		return s, tool.Errorf(tool.InvalidParams, "the shell line has %d bytes, and the system takes %d", len(r.line), maxLine).
+			WithPath("command").WithHint("write the script into a file and run that")
+	}
+	if s.path, err = m.shell(); err != nil {
+		return s, err
+	}
+	s.argv = []string{filepath.Base(s.path), "-c", r.line}
+	return s, nil
+}
+
+// shell is the path of the shell.
+func (m *Manager) shell() (string, error) {
+	for _, path := range m.shells {
+		if executable(path) == nil {
+			return path, nil
+		}
+	}
+	return "", tool.Errorf(tool.Unsupported, "this environment has no shell: there is no %s", strings.Join(m.shells, " and no ")).
+		WithHint("run programs by argument list, or use an image that has a shell")
+}
+
+// directory is the working directory that dir names: in the workspace, links
+// resolved.
+func (m *Manager) directory(dir string) (string, error) {
+	if dir == "" || dir == m.o.Root {
+		return m.o.Root, nil
+	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(m.o.Root, dir)
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", tool.Errorf(tool.InvalidParams, "the working directory %s cannot be used: %w", dir, err).WithPath("cwd")
+	}
+	if rel, err := filepath.Rel(m.o.Root, real); err != nil || !filepath.IsLocal(rel) {
+		return "", tool.Errorf(tool.PathOutsideRoot, "the working directory %s is outside the workspace %s", dir, m.o.Root).WithPath(dir)
+	}
+	info, err := os.Stat(real)
+	if err != nil || !info.IsDir() {
+		return "", tool.Errorf(tool.InvalidParams, "the working directory %s is not a directory", dir).WithPath("cwd")
+	}
+	return real, nil
+}
+
+// environment is the whole environment of a command. Later ones win.
+func (m *Manager) environment(id string, r request, dir string) []string {
+	env := make([]string, 0, len(m.o.Env)+len(r.env)+4)
+	env = append(env, "PWD="+dir) // a value of the user's would be of another place
+	for _, kv := range m.o.Env {
+		if !strings.HasPrefix(kv, "PWD=") {
+			env = append(env, kv)
+		}
+	}
+	if r.tty != nil {
+		env = append(env, "TERM=xterm-256color")
+		if i := slices.IndexFunc(m.o.Env, isTerm); i >= 0 && m.o.Env[i] != "TERM=dumb" {
+			env[len(env)-1] = m.o.Env[i]
+		}
+	}
+	env = append(env, "TMPDIR="+m.tempDir(r.mode))
+	env = append(env, r.env...)
+	env = append(env, mark+"="+m.instance+"/"+id)
+	return lastOnes(env)
+}
+
+func isTerm(kv string) bool { return strings.HasPrefix(kv, "TERM=") }
+
+// lastOnes leaves out what a later entry of the same name replaces: which one
+// a program would see is not defined.
+func lastOnes(env []string) []string {
+	last := make(map[string]int, len(env))
+	for i, kv := range env {
+		name, _, _ := strings.Cut(kv, "=")
+		last[name] = i
+	}
+	if len(last) == len(env) {
+		return env
+	}
+	out := env[:0]
+	for _, i := range slices.Sorted(maps.Values(last)) {
+		out = append(out, env[i])
+	}
+	return out
+}
+
+// pairs are the variables of env as "NAME=value", sorted.
+func pairs(env map[string]string) []string {
+	out := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		out = append(out, name+"="+env[name])
+	}
+	return out
+}
+
+// lookPath finds a program as the command itself would: by the PATH of env, a
+// name with a slash from dir on.
+func lookPath(name string, env []string, dir string) (string, error) {
+	if strings.Contains(name, "/") {
+		path := name
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, name)
+		}
+		return path, notRunnable(name, executable(path))
+	}
+	search := defaultPath
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			search = v
+		}
+	}
+	err := error(fs.ErrNotExist)
+	for _, d := range filepath.SplitList(search) {
+		if !filepath.IsAbs(d) {
+			d = filepath.Join(dir, d)
+		}
+		path := filepath.Join(d, name)
+		e := executable(path)
+		if e == nil {
+			return path, nil
+		}
+		if !errors.Is(e, fs.ErrNotExist) {
+			err = e
+		}
+	}
+	return "", notRunnable(name, err)
+}
+
+func notRunnable(name string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return tool.Errorf(tool.Unsupported, "this environment has no program %s", name).WithPath(name)
+	default:
+		return tool.Errorf(tool.InvalidParams, "%s cannot be run: %w", name, err).WithPath(name)
+	}
+}
+
+// executable is nil for a file that may be run.
+func executable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case info.IsDir():
+		return errors.New("it is a directory")
+	case info.Mode()&0o111 == 0:
+		return fs.ErrPermission
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package process
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// splice moves a pipe into o until the pipe ends, inside the kernel. It
+// reports false, having lost nothing, when the rest must be copied: the file
+// system cannot do it, or the output can no longer be kept.
+func splice(pipe *os.File, o *output) bool {
+	c, err := pipe.SyscallConn()
+	if err != nil {
+		return false
+	}
+	widened := false
+	for {
+		var moved int
+		var failed error
+		err := c.Read(func(fd uintptr) (done bool) {
+			moved, failed = o.spliceFrom(int(fd))
+			return failed != unix.EAGAIN
+		})
+		if err != nil || failed != nil {
+			return false
+		}
+		if moved == 0 {
+			return true
+		}
+		if !widened && moved >= copySize {
+			widened = true
+			_ = c.Control(func(fd uintptr) { widen(int(fd)) })
+		}
+	}
+}
+
+// spliceFrom moves one piece; 0 is the end of the pipe, EAGAIN an empty one.
+func (o *output) spliceFrom(pipe int) (moved int, err error) {
+	o.turn.Lock()
+	defer o.turn.Unlock()
+	if o.file == nil {
+		// A process that writes nothing gets no file.
+		if bytes, ended := peek(pipe); !bytes {
+			if ended {
+				return 0, nil
+			}
+			return 0, unix.EAGAIN
+		}
+	}
+	if err := o.toDisk(); err != nil {
+		return 0, err
+	}
+	at, room := o.place()
+	for {
+		n, err := unix.Splice(pipe, nil, int(o.file.Fd()), &at, int(room), unix.SPLICE_F_NONBLOCK|unix.SPLICE_F_MOVE)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		if n > 0 {
+			o.advance(int(n), nil)
+		}
+		return int(n), nil
+	}
+}
+
+// peek reports whether a pipe has bytes, and whether it has ended.
+func peek(fd int) (bytes, ended bool) {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(fds, 0); err != unix.EINTR {
+			return fds[0].Revents&unix.POLLIN != 0, fds[0].Revents&unix.POLLHUP != 0
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// defaultTTY is the size of a terminal when none is given.
+var defaultTTY = tool.TTY{Cols: 80, Rows: 24}
+
+// operation is one start that may be asked for again.
+type operation struct {
+	id      string
+	digest  string
+	started chan struct{} // closed when the start is over
+	err     error         // how it failed; to be read after started
+}
+
+// Start starts a background process and returns its record, which was on disk
+// before the process existed. The same OperationID with the same request gives
+// the same process as long as its record is kept; with another request it
+// fails with [tool.InvalidParams]. A start that fails leaves no record. The
+// process outlives ctx.
+func (m *Manager) Start(ctx context.Context, r tool.StartRequest) (tool.Process, error) {
+	if ctx.Err() != nil {
+		return tool.Process{}, ended(ctx, "the start")
+	}
+	if r.OperationID == "" {
+		return m.start(newID(), "", r)
+	}
+	m.mu.Lock()
+	op := m.operations[r.OperationID]
+	if op != nil {
+		m.mu.Unlock()
+		return m.again(ctx, op, r)
+	}
+	op = &operation{id: newID(), started: make(chan struct{})}
+	var err error
+	if op.digest, err = digest(op.id, r); err != nil {
+		m.mu.Unlock()
+		return tool.Process{}, err
+	}
+	m.operations[r.OperationID] = op
+	m.mu.Unlock()
+	defer close(op.started)
+	p, err := m.start(op.id, op.digest, r)
+	if op.err = err; err != nil {
+		m.mu.Lock()
+		delete(m.operations, r.OperationID)
+		m.mu.Unlock()
+	}
+	return p, err
+}
+
+// again answers a start that was asked for before.
+func (m *Manager) again(ctx context.Context, op *operation, r tool.StartRequest) (tool.Process, error) {
+	same, err := digest(op.id, r)
+	if err != nil {
+		return tool.Process{}, err
+	}
+	if same != op.digest {
+		return tool.Process{}, tool.Errorf(tool.InvalidParams, "the operation %q started another process", r.OperationID).
+			WithPath("operation_id").WithHint("use a new operation id for a new process")
+	}
+	select {
+	case <-op.started:
+	case <-ctx.Done():
+		return tool.Process{}, ended(ctx, "waiting for the start")
+	}
+	if op.err != nil {
+		return tool.Process{}, op.err
+	}
+	return m.Get(ctx, op.id)
+}
+
+// start starts the background process of the id.
+func (m *Manager) start(id, digest string, r tool.StartRequest) (_ tool.Process, err error) {
+	mode, err := m.mode(r.PermissionMode)
+	if err != nil {
+		return tool.Process{}, err
+	}
+	if r.TTY != nil {
+		size := *r.TTY
+		if size.Cols == 0 || size.Rows == 0 {
+			size = defaultTTY
+		}
+		r.TTY = &size
+	}
+	s, err := m.prepare(id, request{line: r.Command, argv: r.Argv, dir: r.CWD, env: pairs(r.Environment), mode: mode, tty: r.TTY})
+	if err != nil {
+		return tool.Process{}, err
+	}
+	rec := m.newRecord(id, s, mode, r.Actor)
+	rec.Request, rec.OperationID = digest, r.OperationID
+	rec.Command, rec.Argv, rec.TTY, rec.Label = r.Command, r.Argv, r.TTY, r.Label
+	if r.Lifecycle != "" {
+		rec.Lifecycle = r.Lifecycle
+	}
+	p := m.newProc(rec)
+	p.kept = true
+	p.out = &output{dir: p.dir()}
+	s.input, s.streams = true, []*streamTo{{merged: true}}
+	if err := m.admit(p); err != nil {
+		return tool.Process{}, err
+	}
+	defer func() {
+		if err != nil {
+			m.dismiss(p)
+			err = errors.Join(err, os.RemoveAll(p.dir()))
+		}
+	}()
+	if s.launcher, p.release, err = m.launcher(mode, nil); err != nil {
+		return tool.Process{}, err
+	}
+	p.limited = m.policy(mode, nil).Confines()
+	if err = os.Mkdir(p.dir(), 0o700); err == nil {
+		err = storeRecord(p.dir(), rec)
+	}
+	if err != nil {
+		return tool.Process{}, tool.Errorf(tool.Internal, "write to the process registry: %w", err).
+			WithHint("nothing was started; look whether the disk of the state directory is full or read-only")
+	}
+	pidfd, err := p.spawn(s)
+	if err != nil {
+		return tool.Process{}, err
+	}
+	// A record that cannot be replaced says starting, which is true enough for
+	// whoever finds it.
+	_ = p.update(tool.EventStarted, "", func(r *record) { r.Status = tool.ProcessRunning })
+	started := p.snapshot()
+	m.enlist(p)
+	m.work.Go(func() { p.watch(started.PID, pidfd) })
+	return started, nil
+}
+
+// newRecord is the record of a process that is about to start.
+func (m *Manager) newRecord(id string, s spec, mode tool.Mode, actor string) record {
+	now := time.Now().UTC()
+	rec := record{Process: tool.Process{
+		ID: id, RootThreadID: m.o.Session, OwnerID: actor, OwnerKind: tool.OwnerSubagent,
+		Lifecycle: tool.LifecycleSession, Status: tool.ProcessStarting, CWD: s.dir,
+		StartedAt: now, UpdatedAt: now, ExitCode: -1, SandboxMode: mode,
+	}}
+	if actor == "" || actor == m.o.Session {
+		rec.OwnerID, rec.OwnerKind = m.o.Session, tool.OwnerMainAgent
+	}
+	return rec
+}
+
+// enlist makes p one of the background processes, and forgets the oldest ended
+// ones when there are too many.
+func (m *Manager) enlist(p *proc) {
+	m.mu.Lock()
+	m.listed[p.id] = p
+	m.mu.Unlock()
+	m.limitKept()
+}

@@ -1,0 +1,179 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// stopping is one stop that is under way.
+type stopping struct {
+	done chan struct{}
+	err  error // to be read after done
+}
+
+// Stop sends SIGTERM to the process's group and session, after [TermGrace]
+// SIGKILL, and fails when after [KillGrace] something is still there. It goes
+// on when ctx ends. Stopping what has ended is no error.
+func (m *Manager) Stop(ctx context.Context, id string) (tool.Process, error) {
+	p, err := m.find(id)
+	if err != nil {
+		return tool.Process{}, err
+	}
+	s := p.beginStop()
+	if s == nil {
+		return p.snapshot(), nil
+	}
+	select {
+	case <-s.done:
+		return p.snapshot(), s.err
+	case <-ctx.Done():
+		return p.snapshot(), ended(ctx, "stopping "+id)
+	}
+}
+
+// beginStop is the stop of p that is under way, begun if need be; nil when p
+// has ended.
+func (p *proc) beginStop() *stopping {
+	p.change.Lock()
+	defer p.change.Unlock()
+	p.mu.Lock()
+	s, over := p.stopping, p.rec.Status.Terminal()
+	begin := s == nil && !over
+	if begin {
+		s = &stopping{done: make(chan struct{})}
+		p.stopping = s
+	}
+	p.mu.Unlock()
+	if !begin {
+		return s
+	}
+	_ = p.updateHeld(tool.EventUpdated, tool.CauseRequestedStop, func(r *record) { r.Status = tool.ProcessStopping })
+	p.m.work.Go(func() {
+		defer close(s.done)
+		s.err = p.endGroup(context.Background(), gently())
+	})
+	return s
+}
+
+// endGroup ends the process, its group and its session.
+func (p *proc) endGroup(ctx context.Context, blows []blow) error {
+	// At once for everyone in the group, before it can fork out of sight.
+	_ = p.signal(blows[0].signal) // what refuses it is found below
+	q := quarry{match: p.inGroup()}
+	return p.finish(q.hunt(ctx, blows, p.exited))
+}
+
+// destroy kills the process and everything that descends from it.
+func (p *proc) destroy() error {
+	in := p.inGroup()
+	q := quarry{family: true, match: func(i procInfo) bool {
+		return in(i) || marked(i.pid, p.m.instance+"/"+p.id)
+	}}
+	return p.finish(q.hunt(context.Background(), hard(), p.exited))
+}
+
+// finish is what a hunt for p has come to. When nothing is left, p's own end is
+// on its way.
+func (p *proc) finish(left []procInfo, err error) error {
+	if err != nil {
+		return tool.Errorf(tool.Internal, "stop process %s: %w", p.id, err)
+	}
+	if len(left) > 0 {
+		return tool.Errorf(tool.Internal, "process %s cannot be stopped: %s still there after SIGKILL", p.id, pids(left)).
+			WithHint("it waits inside the kernel, or runs as another user; look at it in the environment")
+	}
+	<-p.exited
+	return nil
+}
+
+// inGroup matches the members of p's group and session. Once p is reaped its
+// number may be a stranger's, and where marks are known only they count.
+func (p *proc) inGroup() func(procInfo) bool {
+	pid := p.pid()
+	return func(i procInfo) bool {
+		if i.pid != pid && i.group != pid && i.session != pid {
+			return false
+		}
+		p.mu.Lock()
+		reaped := p.reaped
+		p.mu.Unlock()
+		if !reaped {
+			return true
+		}
+		return i.pid != pid && (!marksKnown || marked(i.pid, p.m.instance+"/"+p.id))
+	}
+}
+
+func (p *proc) pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rec.PID
+}
+
+// signal signals p's group as long as the number is p's.
+func (p *proc) signal(s syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return tool.Errorf(tool.InvalidParams, "process %s has ended", p.id)
+	}
+	return signalGroup(p.rec.PID, s)
+}
+
+// Signal sends a signal by name ("SIGINT") to the process group.
+func (m *Manager) Signal(_ context.Context, id, signal string) (tool.Process, error) {
+	p, err := m.find(id)
+	if err != nil {
+		return tool.Process{}, err
+	}
+	s, ok := signalNumber(signal)
+	if !ok {
+		return p.snapshot(), tool.Errorf(tool.InvalidParams, "there is no signal %q", signal).WithPath("signal").
+			WithHint("use a name such as SIGINT, SIGTERM, SIGHUP or SIGKILL")
+	}
+	if err := p.signal(s); err != nil {
+		var known *tool.Error
+		if !errors.As(err, &known) {
+			err = tool.Errorf(tool.Internal, "send %s to process %s: %w", signal, id, err)
+		}
+		return p.snapshot(), err
+	}
+	return p.snapshot(), nil
+}
+
+// Resize sets the size of the process's terminal.
+func (m *Manager) Resize(_ context.Context, id string, size tool.TTY) (tool.Process, error) {
+	p, err := m.find(id)
+	if err != nil {
+		return tool.Process{}, err
+	}
+	if size.Cols == 0 || size.Rows == 0 {
+		return p.snapshot(), tool.Errorf(tool.InvalidParams, "a terminal of %d columns and %d rows is none", size.Cols, size.Rows).WithPath("cols")
+	}
+	if p.term == nil || isClosed(p.exited) {
+		return p.snapshot(), tool.Errorf(tool.InvalidParams, "process %s has no terminal", id)
+	}
+	if err := resizeTerminal(p.term, size); err != nil {
+		return p.snapshot(), tool.Errorf(tool.Internal, "resize the terminal of process %s: %w", id, err)
+	}
+	// The terminal has its size, whatever the disk says.
+	_ = p.update(tool.EventUpdated, "", func(r *record) { r.TTY = &size })
+	return p.snapshot(), nil
+}
+
+// pids names processes for an error.
+func pids(all []procInfo) string {
+	if len(all) == 0 {
+		return "none"
+	}
+	words := make([]string, 0, len(all))
+	for _, p := range all {
+		words = append(words, fmt.Sprintf("pid %d", p.pid))
+	}
+	return strings.Join(words, ", ")
+}

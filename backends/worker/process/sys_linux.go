@@ -1,0 +1,127 @@
+package process
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// newPipe makes a pipe whose ends no child inherits.
+func newPipe() (r, w int, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return -1, -1, err
+	}
+	return fds[0], fds[1], nil
+}
+
+// widen lets a pipe hold as much as users may make it hold, so that a process
+// that writes fast is seldom stopped for a switch of threads. The limit of all
+// a user's pipes may refuse it, and the pipe works as it is.
+func widen(fd int) { _, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, maxPiece) }
+
+// newSession are the attributes of a child that leads a session of its own,
+// with a terminal if its stdin is one, and dies with this program: the thread
+// that forks it ends no sooner. pidfd gets a descriptor of the child, or
+// becomes -1 on kernels without.
+func newSession(terminal bool, pidfd *int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Setctty: terminal, Pdeathsig: syscall.SIGKILL, PidFD: pidfd}
+}
+
+// awaitEnd returns when the child has ended, and leaves it to be reaped. With
+// a pidfd, which it closes, no thread is held meanwhile.
+func awaitEnd(pid, pidfd int) error {
+	if pidfd < 0 {
+		return blockUntilEnd(pid)
+	}
+	f, err := ours(pidfd, "process")
+	if err != nil {
+		return blockUntilEnd(pid)
+	}
+	defer f.Close()
+	c, err := f.SyscallConn()
+	if err != nil {
+		return blockUntilEnd(pid)
+	}
+	var failed error
+	err = c.Read(func(fd uintptr) bool {
+		var info unix.Siginfo
+		failed = unix.Waitid(unix.P_PIDFD, int(fd), &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		return failed != unix.EINTR && (failed != nil || info.Signo != 0)
+	})
+	if err != nil || failed != nil {
+		return blockUntilEnd(pid) // an older kernel: such descriptors cannot be waited for
+	}
+	return nil
+}
+
+// sealDescriptors keeps what this program itself was given, beside 0, 1 and 2,
+// from its children. What the program opens is closed on exec anyway.
+func sealDescriptors() error {
+	err := unix.CloseRange(3, ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC)
+	if err == nil || !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	names, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if fd, err := strconv.Atoi(filepath.Base(name)); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
+// beReaper makes this program the parent of its orphaned descendants.
+func beReaper() error {
+	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+}
+
+// nextZombie is the pid of a child that has ended, 0 when there is none.
+func nextZombie() int {
+	var info unix.Siginfo
+	for {
+		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || info.Signo == 0 {
+			return 0
+		}
+		// A siginfo_t for SIGCHLD: three numbers, padding to a pointer, the pid.
+		return int((*struct {
+			_   [3]int32
+			_   [unsafe.Sizeof(uintptr(0)) - 4]byte
+			pid int32
+		})(unsafe.Pointer(&info)).pid)
+	}
+}
+
+// signalExactly signals p and nobody who has its pid meanwhile.
+func signalExactly(p procInfo, s syscall.Signal) error {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		fd = -1 // an older kernel or a filter: a moment's race remains
+	} else if err != nil {
+		return err
+	} else {
+		defer unix.Close(fd)
+	}
+	if start, ok := startTime(p.pid); !ok || start != p.start {
+		return unix.ESRCH
+	}
+	if fd < 0 {
+		return unix.Kill(p.pid, s)
+	}
+	return unix.PidfdSendSignal(fd, s, nil, 0)
+}
+
+// marksKnown says that the mark of a process can be read.
+const marksKnown = true

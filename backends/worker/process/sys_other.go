@@ -1,0 +1,35 @@
+//go:build !linux && !darwin
+
+package process
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"syscall"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// unsupported is what starting anything fails with on this system.
+func unsupported() error {
+	return tool.Errorf(tool.Unsupported, "commands cannot be run on %s", runtime.GOOS).
+		WithHint("use a profile whose environment is a Linux container or host")
+}
+
+func (p *proc) spawn(spec) (int, error) { return -1, unsupported() }
+
+func childSignals() []os.Signal { return nil }
+
+const marksKnown = false
+
+func resizeTerminal(*os.File, tool.TTY) error      { return errors.ErrUnsupported }
+func awaitEnd(int, int) error                      { return errors.ErrUnsupported }
+func reap(int) (int, string, error)                { return -1, "", errors.ErrUnsupported }
+func signalNumber(string) (syscall.Signal, bool)   { return 0, false }
+func signalGroup(int, syscall.Signal) error        { return errors.ErrUnsupported }
+func signalExactly(procInfo, syscall.Signal) error { return errors.ErrUnsupported }
+func isGone(error) bool                            { return false }
+func sealDescriptors() error                       { return nil }
+func beReaper() error                              { return nil }
+func nextZombie() int                              { return 0 }
