@@ -71,7 +71,7 @@ func (p *pattern) match(path, name string) bool {
 		return false
 	}
 	rest, path := p.text[p.literal:], path[p.literal:]
-	return rest == "" && path == "" || wildmatch(rest, path, true)
+	return wildmatch(rest, path, true)
 }
 
 // parseRules reads an ignore file that lies in the directory base.

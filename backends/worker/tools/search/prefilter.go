@@ -90,8 +90,9 @@ func (s *finder) find(from int) int {
 func (n *needle) findFolded(buffer []byte, from int, h *hit) {
 	for from += n.at; ; from++ {
 		h.lower = nextByte(buffer, n.lower, from, h.lower)
-		h.upper = h.lower
-		if n.upper != n.lower {
+		if n.upper == n.lower {
+			h.upper = h.lower
+		} else {
 			h.upper = nextByte(buffer, n.upper, from, h.upper)
 		}
 		anchor := h.lower

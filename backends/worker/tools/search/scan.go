@@ -16,6 +16,9 @@ const (
 	sniff = 8 << 10
 )
 
+// byteOrderMark begins some text files and belongs to no line.
+var byteOrderMark = []byte("\ufeff")
+
 // errBinary is the end of a search in a file that is no text.
 var errBinary = errors.New("binary file")
 
@@ -68,8 +71,14 @@ func (s *scanner) next(keep int) (bool, error) {
 	if s.last {
 		s.window = s.end
 	}
-	if first && bytes.IndexByte(s.buffer[:min(s.end, sniff)], 0) >= 0 {
-		return false, errBinary
+	if first {
+		if bytes.IndexByte(s.buffer[:min(s.end, sniff)], 0) >= 0 {
+			return false, errBinary
+		}
+		if bytes.HasPrefix(s.buffer[:s.window], byteOrderMark) {
+			s.end = copy(s.buffer, s.buffer[len(byteOrderMark):s.end])
+			s.window -= len(byteOrderMark)
+		}
 	}
 	return s.window > kept, nil
 }
