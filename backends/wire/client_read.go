@@ -83,7 +83,7 @@ func (c *Client) reply(f *rawFrame) error {
 		if f.body > 0 {
 			id := string(f.id)
 			call.in = newInbox(f.body, call.stream, func(ctx context.Context, total int64) error {
-				return c.writer.send(ctx, &Frame{ID: id, Method: methodBodyTaken, Token: c.o.Token, Body: total}, nil, nil)
+				return c.tellTaken(ctx, id, total)
 			})
 			c.finish(call)
 			return nil // it stays known until its body is there
@@ -92,6 +92,16 @@ func (c *Client) reply(f *rawFrame) error {
 	delete(c.calls, string(f.id))
 	c.finish(call)
 	return nil
+}
+
+// tellTaken tells the worker how much of a body was taken.
+func (c *Client) tellTaken(ctx context.Context, id string, total int64) error {
+	err := c.writer.send(ctx, &Frame{ID: id, Method: methodBodyTaken, Token: c.o.Token, Body: total}, nil, nil)
+	if err != nil && ctx.Err() == nil {
+		c.failWrite(err)
+		return unknown(err)
+	}
+	return err
 }
 
 // announced notes the capabilities in a reply to initialize: what follows it on

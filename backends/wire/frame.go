@@ -183,6 +183,9 @@ func appendFrame(b []byte, f *Frame, data any) ([]byte, error) {
 	if f.Data != nil {
 		data = f.Data
 	}
+	if data == nil && f.Method == "" && f.Error == "" {
+		b = append(b, `,"data":null`...) // a reply has one or the other
+	}
 	if data != nil {
 		b = append(b, `,"data":`...)
 		var err error

@@ -1,0 +1,540 @@
+package wire
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// testToken is a token as a host makes it.
+var testToken = strings.Repeat("5e", 32)
+
+// soon bounds what must not take long; it is no measure of anything.
+const soon = 20 * time.Second
+
+var binding = Initialize{Root: "/workspace", Session: "s1", Identity: "caisson-1"}
+
+// handlers answers initialize as a worker does, and each other method by its
+// function.
+type handlers map[string]func(ctx context.Context, r *Request) (Response, error)
+
+func (h handlers) Handle(ctx context.Context, r *Request) (Response, error) {
+	if f := h[r.Method]; f != nil {
+		return f(ctx, r)
+	}
+	if r.Method == MethodInitialize {
+		return Response{Data: Initialized{Version: Version, Root: "/workspace", Capabilities: []string{CapProcessStart, CapBulk, CapErrors}}}, nil
+	}
+	return Response{}, UnknownMethod(r.Method)
+}
+
+// pair is both ends of one connection.
+type pair struct {
+	*Client
+	server *Server
+	served chan error // gets what Serve returned
+}
+
+func newPair(t *testing.T, h Handler, co ClientOptions, so ServerOptions) *pair {
+	t.Helper()
+	host, worker := net.Pipe()
+	co.Token = testToken
+	p := &pair{server: NewServer(worker, h, so), served: make(chan error, 1)}
+	go func() { p.served <- p.server.Serve(context.Background()) }()
+	p.Client = NewClient(host, co)
+	t.Cleanup(func() {
+		p.Close()
+		p.wait(t)
+	})
+	if _, err := p.Initialize(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// wait waits for Serve to return, and returns what it did.
+func (p *pair) wait(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-p.served:
+		p.served <- err
+		return err
+	case <-time.After(soon):
+		t.Fatal("Serve does not return")
+		return nil
+	}
+}
+
+func wantKind(t *testing.T, err error, kind tool.Kind) {
+	t.Helper()
+	if err == nil || tool.KindOf(err) != kind {
+		t.Fatalf("%v (%s), want %s", err, tool.KindOf(err), kind)
+	}
+}
+
+func receive[T any](t *testing.T, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(soon):
+		t.Fatal("nothing came")
+		panic("unreachable")
+	}
+}
+
+func TestCallsRunConcurrentlyAndOutOfOrder(t *testing.T) {
+	release := make(chan struct{})
+	p := newPair(t, handlers{
+		"slow": func(context.Context, *Request) (Response, error) { <-release; return Response{Data: "slow"}, nil },
+		"fast": func(context.Context, *Request) (Response, error) { return Response{Data: "fast"}, nil },
+	}, ClientOptions{}, ServerOptions{})
+	slow := make(chan Reply, 1)
+	go func() {
+		r, _ := p.Call(t.Context(), "slow", nil, nil)
+		slow <- r
+	}()
+	for range 50 {
+		r, err := p.Call(t.Context(), "fast", nil, nil)
+		if err != nil || string(r.Data) != `"fast"` {
+			t.Fatal(r, err)
+		}
+	}
+	close(release)
+	if r := receive(t, slow); string(r.Data) != `"slow"` {
+		t.Errorf("%s", r.Data)
+	}
+}
+
+func TestManyCallers(t *testing.T) {
+	p := newPair(t, handlers{"echo": func(_ context.Context, r *Request) (Response, error) {
+		return Response{Data: r.Data, Body: r.Body}, nil
+	}}, ClientOptions{}, ServerOptions{})
+	var wg sync.WaitGroup
+	for i := range 32 {
+		wg.Go(func() {
+			for j := range 30 {
+				data := fmt.Sprintf(`"%d/%d"`, i, j)
+				body := bytes.Repeat([]byte{byte(i), byte(j)}, i*j*37)
+				r, err := p.Call(t.Context(), "echo", json.RawMessage(data), body)
+				if err != nil || string(r.Data) != data || !bytes.Equal(r.Body, body) {
+					t.Errorf("%s: %s, %d bytes, %v", data, r.Data, len(r.Body), err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestErrorsKeepTheirKind(t *testing.T) {
+	sent := &tool.Error{Kind: tool.PathOutsideRoot, Message: "../x leaves the root", Hint: "stay inside", Path: "../x", Retryable: true}
+	p := newPair(t, handlers{
+		"fail":  func(context.Context, *Request) (Response, error) { return Response{}, fmt.Errorf("wrapped: %w", sent) },
+		"plain": func(context.Context, *Request) (Response, error) { return Response{}, errors.New("") },
+		"panic": func(context.Context, *Request) (Response, error) { panic("at the disco") },
+		"huge": func(context.Context, *Request) (Response, error) {
+			return Response{Data: strings.Repeat("x", MaxFrame)}, nil
+		},
+		"odd": func(context.Context, *Request) (Response, error) { return Response{Data: func() {}}, nil },
+	}, ClientOptions{}, ServerOptions{})
+	_, err := p.Call(t.Context(), "fail", nil, nil)
+	var got *tool.Error
+	if !errors.As(err, &got) || got.Kind != sent.Kind || got.Message != "wrapped: "+sent.Message || got.Hint != sent.Hint || got.Path != sent.Path || !got.Retryable {
+		t.Errorf("%+v", got)
+	}
+	for method, kind := range map[string]tool.Kind{"plain": tool.Internal, "panic": tool.Internal, "huge": tool.Internal, "odd": tool.Internal, "nothing": tool.Unsupported} {
+		_, err := p.Call(t.Context(), method, nil, nil)
+		wantKind(t, err, kind)
+		if err.Error() == "" || strings.Contains(err.Error(), "disco") {
+			t.Errorf("%s: %q", method, err)
+		}
+	}
+	_, err = p.Call(t.Context(), "fail", json.RawMessage(`"`+strings.Repeat("x", MaxFrame)+`"`), nil)
+	wantKind(t, err, tool.InvalidParams)
+	if p.Err() != nil {
+		t.Errorf("the connection ended: %v", p.Err())
+	}
+}
+
+func TestBodiesBothWays(t *testing.T) {
+	p := newPair(t, handlers{"echo": func(_ context.Context, r *Request) (Response, error) {
+		return Response{Data: len(r.Body), Body: r.Body}, nil
+	}}, ClientOptions{}, ServerOptions{})
+	for _, size := range []int{0, 1, joinRaw, joinRaw + 1, bodyPiece, bodyPiece + 1, MaxRaw, BodyWindow, BodyWindow + 1, 15<<20 + 7, MaxBody} {
+		if testing.Short() && size > BodyWindow+1 {
+			continue
+		}
+		body := make([]byte, size)
+		rand.Read(body)
+		r, err := p.Call(t.Context(), "echo", nil, body)
+		if err != nil || string(r.Data) != fmt.Sprint(size) || !bytes.Equal(r.Body, body) {
+			t.Fatalf("%d bytes: %s, %d bytes, %v", size, r.Data, len(r.Body), err)
+		}
+	}
+	_, err := p.Call(t.Context(), "echo", nil, make([]byte, MaxBody+1))
+	wantKind(t, err, tool.InvalidParams)
+	_, err = p.Do(t.Context(), ClientRequest{Method: "echo", Body: make([]byte, 11), MaxBody: 10})
+	wantKind(t, err, tool.ProtocolMismatch)
+	if _, err := p.Call(t.Context(), "echo", nil, []byte("still there")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A stream that nobody reads holds up neither other calls nor itself when it is
+// read in the end, and the sender never runs ahead of the window.
+func TestSlowStream(t *testing.T) {
+	const size = 3 * BodyWindow
+	content := make([]byte, size)
+	rand.Read(content)
+	src := &countingReader{r: bytes.NewReader(content), closed: make(chan struct{})}
+	p := newPair(t, handlers{
+		"stream": func(context.Context, *Request) (Response, error) {
+			return Response{Data: "s", Stream: src, Size: size}, nil
+		},
+		"echo": func(_ context.Context, r *Request) (Response, error) {
+			return Response{Data: r.Data, Body: r.Body}, nil
+		},
+	}, ClientOptions{}, ServerOptions{})
+	n, body, err := p.Stream(t.Context(), "stream", nil)
+	if err != nil || n != size {
+		t.Fatal(n, err)
+	}
+	for range 40 {
+		if _, err := p.Call(t.Context(), "echo", nil, make([]byte, bodyPiece)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read := src.count(); read > BodyWindow+bodyPiece {
+		t.Errorf("%d bytes were sent to a reader that took none", read)
+	}
+	got, err := io.ReadAll(body)
+	if err != nil || !bytes.Equal(got, content) {
+		t.Fatalf("%d bytes, %v", len(got), err)
+	}
+	if err := body.Close(); err != nil {
+		t.Error(err)
+	}
+	receive(t, src.closed)
+}
+
+type countingReader struct {
+	r      io.Reader
+	mu     sync.Mutex
+	n      int64
+	closed chan struct{}
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n += int64(n)
+	return n, err
+}
+
+func (c *countingReader) count() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+func (c *countingReader) Close() error { close(c.closed); return nil }
+
+func TestStreamsThatEndEarly(t *testing.T) {
+	endless := func() *countingReader {
+		return &countingReader{r: rand.Reader, closed: make(chan struct{})}
+	}
+	src := endless()
+	p := newPair(t, handlers{
+		"endless": func(context.Context, *Request) (Response, error) { return Response{Stream: src, Size: 1 << 40}, nil },
+		"short": func(context.Context, *Request) (Response, error) {
+			return Response{Stream: io.NopCloser(strings.NewReader("half")), Size: 8}, nil
+		},
+		"empty": func(context.Context, *Request) (Response, error) { return Response{Data: 1}, nil },
+	}, ClientOptions{}, ServerOptions{})
+
+	t.Run("closed by the reader", func(t *testing.T) {
+		_, body, err := p.Stream(t.Context(), "endless", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(body, make([]byte, 2*BodyWindow)); err != nil {
+			t.Fatal(err)
+		}
+		body.Close()
+		receive(t, src.closed)
+		if _, err := body.Read(make([]byte, 1)); err == nil {
+			t.Error("a read after Close succeeded")
+		}
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		src = endless()
+		ctx, cancel := context.WithCancel(t.Context())
+		_, body, err := p.Stream(ctx, "endless", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		_, err = io.Copy(io.Discard, body)
+		wantKind(t, err, tool.Cancelled)
+		body.Close()
+		receive(t, src.closed)
+	})
+	t.Run("ended by the sender", func(t *testing.T) {
+		_, body, err := p.Stream(t.Context(), "short", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer body.Close()
+		if _, err := io.ReadAll(body); err == nil || !strings.Contains(err.Error(), "4 of 8") && !strings.Contains(err.Error(), "0 of 8") {
+			t.Error(err)
+		}
+	})
+	t.Run("empty", func(t *testing.T) {
+		n, body, err := p.Stream(t.Context(), "empty", nil)
+		if err != nil || n != 0 {
+			t.Fatal(n, err)
+		}
+		defer body.Close()
+		if got, err := io.ReadAll(body); len(got) > 0 || err != nil {
+			t.Error(got, err)
+		}
+	})
+	t.Run("connection lost", func(t *testing.T) {
+		src = endless()
+		_, body, err := p.Stream(t.Context(), "endless", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer body.Close()
+		p.Close()
+		_, err = io.Copy(io.Discard, body)
+		wantKind(t, err, tool.OutcomeUnknown)
+	})
+}
+
+func TestCancel(t *testing.T) {
+	started, ended := make(chan struct{}, 1), make(chan struct{})
+	proceed := make(chan struct{})
+	p := newPair(t, handlers{
+		"wait": func(ctx context.Context, _ *Request) (Response, error) {
+			started <- struct{}{}
+			<-ctx.Done()
+			<-proceed
+			close(ended)
+			return Response{}, ctx.Err()
+		},
+		"finish": func(ctx context.Context, _ *Request) (Response, error) {
+			started <- struct{}{}
+			<-ctx.Done()
+			return Response{Data: "done all the same"}, nil
+		},
+		"fail": func(ctx context.Context, _ *Request) (Response, error) {
+			started <- struct{}{}
+			<-ctx.Done()
+			return Response{}, tool.Errorf(tool.Denied, "really")
+		},
+	}, ClientOptions{}, ServerOptions{})
+
+	t.Run("the answer comes only when the handler ended", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		result := make(chan error, 1)
+		go func() { _, err := p.Call(ctx, "wait", nil, nil); result <- err }()
+		receive(t, started)
+		why := errors.New("why")
+		cancel(why)
+		select {
+		case err := <-result:
+			t.Fatalf("answered while the handler runs: %v", err)
+		case proceed <- struct{}{}: // the handler got the cancellation
+		}
+		err := receive(t, result)
+		wantKind(t, err, tool.Cancelled)
+		if !errors.Is(err, why) {
+			t.Errorf("the cause is lost: %v", err)
+		}
+		receive(t, ended)
+	})
+	t.Run("a result that came first counts", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-started; cancel() }()
+		r, err := p.Call(ctx, "finish", nil, nil)
+		if err != nil || string(r.Data) != `"done all the same"` {
+			t.Error(r, err)
+		}
+	})
+	t.Run("an error with a kind of its own counts", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-started; cancel() }()
+		_, err := p.Call(ctx, "fail", nil, nil)
+		wantKind(t, err, tool.Denied)
+	})
+	t.Run("a deadline", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		go func() { <-ctx.Done(); <-started }()
+		if _, err := p.Call(ctx, "finish", nil, nil); err != nil {
+			wantKind(t, err, tool.Timeout) // when it ended before it was sent
+		}
+	})
+	t.Run("before it was sent", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := p.Call(ctx, "wait", nil, nil)
+		wantKind(t, err, tool.Cancelled)
+		if !errors.Is(err, ErrNotSent) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCancelGrace(t *testing.T) {
+	release := make(chan struct{})
+	p := newPair(t, handlers{"deaf": func(context.Context, *Request) (Response, error) {
+		<-release
+		return Response{}, nil
+	}}, ClientOptions{CancelGrace: 50 * time.Millisecond}, ServerOptions{})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	other := make(chan error, 1)
+	go func() { _, err := p.Call(t.Context(), "deaf", nil, nil); other <- err }()
+	_, err := p.Call(ctx, "deaf", nil, nil)
+	wantKind(t, err, tool.OutcomeUnknown)
+	wantKind(t, receive(t, other), tool.OutcomeUnknown)
+	receive(t, p.Done())
+	if !errors.Is(p.Err(), errNoReply) {
+		t.Error(p.Err())
+	}
+	close(release)
+	p.wait(t)
+	_, err = p.Call(t.Context(), "deaf", nil, nil)
+	wantKind(t, err, tool.BackendUnavailable)
+	if !errors.Is(err, ErrNotSent) {
+		t.Error(err)
+	}
+}
+
+func TestCallbacks(t *testing.T) {
+	parent := func(ctx context.Context, r *Request) (Response, error) {
+		var n int
+		if err := r.Decode(&n); err != nil {
+			return Response{}, err
+		}
+		results := make([]string, n)
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				result, err := r.Callback(ctx, ToolCall{Name: "nested", Arguments: fmt.Sprintf(`{"n":%d}`, i)})
+				if err != nil {
+					results[i] = err.Error()
+					return
+				}
+				results[i] = result.Content[0].Text
+			})
+		}
+		wg.Wait()
+		return Response{Data: results}, nil
+	}
+	p := newPair(t, handlers{MethodRunCode: parent, "other": parent}, ClientOptions{
+		OnCallback: func(_ context.Context, call ToolCall) (tool.Result, error) {
+			if call.Arguments == `{"n":3}` {
+				return tool.Result{}, errors.New("no threes")
+			}
+			return tool.Result{Content: []tool.Part{{Type: tool.PartText, Text: call.Name + call.Arguments}}}, nil
+		},
+	}, ServerOptions{})
+	r, err := p.Call(t.Context(), MethodRunCode, 200, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var results []string
+	if err := r.Decode(&results); err != nil {
+		t.Fatal(err)
+	}
+	for i, got := range results {
+		want := fmt.Sprintf(`nested{"n":%d}`, i)
+		if i == 3 {
+			want = "no threes"
+		}
+		if got != want {
+			t.Errorf("callback %d: %q, want %q", i, got, want)
+		}
+	}
+	r, err = p.Call(t.Context(), "other", 1, nil)
+	if err != nil || !strings.Contains(string(r.Data), "outside of run_code") {
+		t.Errorf("%s, %v", r.Data, err)
+	}
+}
+
+func TestCallbackEndsWithItsParent(t *testing.T) {
+	inside, ended := make(chan struct{}), make(chan struct{})
+	p := newPair(t, handlers{MethodRunCode: func(ctx context.Context, r *Request) (Response, error) {
+		_, err := r.Callback(ctx, ToolCall{Name: "nested", Arguments: "{}"})
+		return Response{}, err
+	}}, ClientOptions{OnCallback: func(ctx context.Context, _ ToolCall) (tool.Result, error) {
+		close(inside)
+		<-ctx.Done()
+		close(ended)
+		return tool.Result{}, ctx.Err()
+	}}, ServerOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-inside; cancel() }()
+	_, err := p.Call(ctx, MethodRunCode, nil, nil)
+	wantKind(t, err, tool.Cancelled)
+	receive(t, ended)
+}
+
+func TestEvents(t *testing.T) {
+	events := make(chan tool.ProcessEvent, 100)
+	p := newPair(t, handlers{}, ClientOptions{OnEvent: func(e tool.ProcessEvent) { events <- e }}, ServerOptions{})
+	for i := range 100 {
+		p.server.Emit(tool.ProcessEvent{Type: tool.EventUpdated, Cause: tool.CauseNaturalExit, Process: tool.Process{ID: "p", PID: i}})
+	}
+	for i := range 100 {
+		if e := receive(t, events); e.Process.PID != i || e.Type != tool.EventUpdated || e.Cause != tool.CauseNaturalExit {
+			t.Fatalf("event %d: %+v", i, e)
+		}
+	}
+}
+
+func TestOverload(t *testing.T) {
+	release := make(chan struct{})
+	running := make(chan struct{}, 8)
+	p := newPair(t, handlers{
+		"wait": func(context.Context, *Request) (Response, error) {
+			running <- struct{}{}
+			<-release
+			return Response{}, nil
+		},
+	}, ClientOptions{}, ServerOptions{MaxRequests: 4, MaxPending: 1000})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if _, err := p.Call(t.Context(), "wait", nil, nil); err != nil {
+				t.Error(err)
+			}
+		})
+		receive(t, running)
+	}
+	_, err := p.Call(t.Context(), "wait", nil, nil)
+	wantKind(t, err, tool.Overloaded)
+	close(release)
+	wg.Wait()
+	_, err = p.Call(t.Context(), "wait", nil, make([]byte, 5<<20))
+	wantKind(t, err, tool.Overloaded)
+	if _, err := p.Call(t.Context(), "wait", nil, make([]byte, 1000)); err != nil {
+		t.Errorf("after an overload: %v", err)
+	}
+}
