@@ -30,8 +30,12 @@ const (
 	// MaxNotified is how many bytes of notifications may wait to be written.
 	// Answers do not count: whoever admits requests bounds them.
 	MaxNotified = 64 << 20
-	// keepBuffer is the largest buffer that is kept for the next message.
+	// keepBuffer is the largest buffer that is kept for the next message, and
+	// the most that short messages are put together to.
 	keepBuffer = 256 << 10
+	// poolBuffer is the largest buffer that is left to be used again until the
+	// garbage collector takes it.
+	poolBuffer = 4 << 20
 	// firstBody is how much is allocated on the word of a header alone; more
 	// comes as the body does.
 	firstBody = 1 << 20

@@ -51,7 +51,7 @@ func (it *item) len() int { return len(it.bytes) - it.start }
 
 // finish gives the buffer back and tells whoever waits.
 func (it *item) finish() {
-	if cap(it.bytes) <= keepBuffer {
+	if cap(it.bytes) <= poolBuffer {
 		buffers.Put(it.buffer)
 	}
 	it.buffer = nil

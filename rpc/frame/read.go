@@ -126,10 +126,10 @@ func readHeader(in *bufio.Reader) (length, read int64, err error) {
 			return length, read, nil
 		}
 		name, value, ok := strings.Cut(string(line), ":")
-		if !ok {
+		if !ok || !fieldName(name) {
 			return 0, 0, fmt.Errorf("%w: %q", ErrHeader, head(line))
 		}
-		if !strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
+		if !strings.EqualFold(name, "Content-Length") {
 			continue
 		}
 		n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 63)
@@ -138,6 +138,17 @@ func readHeader(in *bufio.Reader) (length, read int64, err error) {
 		}
 		length = int64(n)
 	}
+}
+
+// fieldName reports whether a header field may be called so. A peer of another
+// framing, which sends bare JSON, is told at its first line.
+func fieldName(name string) bool {
+	for _, c := range []byte(name) {
+		if c != '-' && (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != ""
 }
 
 // head is the beginning of a line, for an error.

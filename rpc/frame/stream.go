@@ -113,6 +113,9 @@ func (s *Stream) Flush(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		if err := s.queue.err(); err != nil {
+			return err
+		}
 		if messages, _ := s.Backlog(); messages == 0 {
 			return nil
 		}
