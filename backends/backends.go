@@ -32,6 +32,13 @@ type Backend interface {
 	Prune(ctx context.Context, o PruneOptions) ([]Resource, error)
 }
 
+// Prober is a Backend that can say, without a profile, why its kind cannot be
+// used on this machine now; nil means that it can. It answers within 3 s. A
+// backend that is no Prober counts as usable.
+type Prober interface {
+	Probe(ctx context.Context) error
+}
+
 // Environment is one live, bound place where tools run. Its methods may be
 // called concurrently.
 type Environment interface {

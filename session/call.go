@@ -1,9 +1,15 @@
 package session
 
 import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 
+	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
@@ -13,7 +19,8 @@ type CallRequest struct {
 	Name      string
 	// Arguments is one JSON object; empty means {}.
 	Arguments json.RawMessage
-	// CallID names the call in events; "" makes one.
+	// CallID names the call in events and is unique among the session's calls
+	// in flight; "" makes one.
 	CallID string
 	// Actor is who calls; the zero Actor is the session's main agent. A side
 	// chat's mode is always read_only.
@@ -25,6 +32,9 @@ type CallRequest struct {
 	// RunID and NodeName are passed through to the events.
 	RunID    string
 	NodeName string
+	// Progress is told what the opening of the environment is doing, when the
+	// call has to wait for it; may be nil.
+	Progress backends.Progress
 }
 
 // CallResult is the answer to a tool call.
@@ -37,7 +47,8 @@ type CallResult struct {
 }
 
 // Execution is what the events around a call tell: exactly one started and one
-// terminal event for each call, denials included.
+// terminal event for each call, denials included. A request that is refused as
+// [tool.InvalidParams] or for want of its session is no call and has none.
 type Execution struct {
 	SessionID string
 	CallID    string
@@ -54,4 +65,239 @@ type Execution struct {
 	// Err is why the call failed, in ExecutionFailed only. A result that is an
 	// error for the model counts as completed.
 	Err error
+}
+
+const (
+	// callGrace is how much longer than the profile's timeout a call may take,
+	// so that a tool whose own limit is as long ends by that, which keeps its
+	// output. A caller's constraint has no grace.
+	callGrace = 5 * time.Second
+	// maxCallID bounds a call's id, in bytes.
+	maxCallID = 256
+)
+
+func newID() string {
+	b := make([]byte, 10)
+	rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// Tools lists what the session's environment offers.
+func (m *Manager) Tools(ctx context.Context, id string) ([]Tool, error) {
+	var all []Tool
+	err := m.withEnvironment(ctx, id, func(ctx context.Context, s *live, env backends.Environment) error {
+		list, err := s.descriptions(ctx, env)
+		for _, d := range list {
+			all = append(all, Tool{d, s.saved.Profile.Name})
+		}
+		return err
+	})
+	return all, err
+}
+
+// descriptions asks the environment once for each connection.
+func (s *live) descriptions(ctx context.Context, env backends.Environment) ([]tool.Description, error) {
+	s.mu.Lock()
+	list := s.tools
+	s.mu.Unlock()
+	if list != nil {
+		return list, nil
+	}
+	list, err := env.Tools(ctx)
+	if err != nil {
+		return nil, known(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.env == env {
+		s.tools = list
+	}
+	return list, nil
+}
+
+// Call runs one tool in the session's environment.
+func (m *Manager) Call(ctx context.Context, r CallRequest) (CallResult, error) {
+	if err := r.check(); err != nil {
+		return CallResult{}, err
+	}
+	s, err := m.use(r.SessionID)
+	if err != nil {
+		return CallResult{}, err
+	}
+	x := Execution{Tool: r.Name, CallID: r.CallID, Actor: r.Actor, RunID: r.RunID, NodeName: r.NodeName}
+	var result CallResult
+	err = s.execute(ctx, x, func(ctx context.Context, x *Execution) error {
+		result = CallResult{CallID: x.CallID, Backend: x.Backend, Profile: x.Profile}
+		result.Result, err = s.call(ctx, r, x.CallID)
+		result.Duration = m.o.Now().Sub(x.StartedAt)
+		return err
+	})
+	return result, err
+}
+
+func (r *CallRequest) check() error {
+	if r.Name == "" {
+		return invalid("name", "a call needs the name of a tool")
+	}
+	if len(r.CallID) > maxCallID {
+		return invalid("callId", "a call's id has at most %d bytes", maxCallID)
+	}
+	if r.Arguments = bytes.TrimSpace(r.Arguments); len(r.Arguments) == 0 {
+		r.Arguments = json.RawMessage("{}")
+	}
+	if r.Arguments[0] != '{' {
+		return invalid("arguments", "the arguments of a tool must be an object")
+	}
+	return checkActor(r.Actor)
+}
+
+func checkActor(a tool.Actor) error {
+	switch a.Kind {
+	case "", tool.ActorMain:
+	case tool.ActorSubagent, tool.ActorSideChat:
+		if a.ID == "" {
+			return invalid("actor.id", "an actor of kind %s needs an id", a.Kind)
+		}
+	default:
+		return invalid("actor.kind", "there is no kind of actor %q", a.Kind)
+	}
+	return nil
+}
+
+// actorID names an actor to the environment, which knows the main agent by the
+// session.
+func (s *live) actorID(a tool.Actor) string {
+	if a.Kind == "" || a.Kind == tool.ActorMain {
+		return s.id
+	}
+	return a.ID
+}
+
+// execute runs f as one call with its events around it.
+func (s *live) execute(ctx context.Context, x Execution, f func(ctx context.Context, x *Execution) error) error {
+	ctx, done, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if x.CallID == "" {
+		x.CallID = "c-" + newID()
+	}
+	if x.Actor.Kind == "" {
+		x.Actor.Kind = tool.ActorMain
+	}
+	if x.Actor.Kind == tool.ActorMain && x.Actor.ID == "" {
+		x.Actor.ID = s.id
+	}
+	x.SessionID, x.StartedAt = s.id, s.m.o.Now()
+	x.Profile, x.Backend = s.saved.Profile.Name, s.saved.Profile.Backend
+
+	s.mu.Lock()
+	if s.calls[x.CallID] {
+		s.mu.Unlock()
+		return invalid("callId", "a call %q is running already", x.CallID)
+	}
+	s.calls[x.CallID] = true
+	s.m.sink.ExecutionStarted(x)
+	s.mu.Unlock()
+
+	err = known(f(ctx, &x))
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, x.CallID)
+	x.Duration = s.m.o.Now().Sub(x.StartedAt)
+	if err != nil {
+		x.Err = err
+		s.m.sink.ExecutionFailed(x)
+		return err
+	}
+	s.m.sink.ExecutionCompleted(x)
+	return nil
+}
+
+// call does what a tool call asks for.
+func (s *live) call(ctx context.Context, r CallRequest, callID string) (tool.Result, error) {
+	if err := r.Constraints.forCall("constraints"); err != nil {
+		return tool.Result{}, err
+	}
+	mode, err := s.mode(r.Mode, r.Actor, r.Constraints)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	env, err := s.environment(ctx, r.Progress)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if mode == tool.ReadOnly {
+		if err := s.refuseWrites(ctx, env, r.Name); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	p := s.saved.Profile
+	request := tool.Request{
+		ID: callID, Name: r.Name, Arguments: r.Arguments, Mode: mode,
+		Actor:   tool.Actor{ID: s.actorID(r.Actor), Kind: r.Actor.Kind},
+		Timeout: p.Timeout + callGrace, MaxOutputBytes: p.MaxOutputBytes,
+	}
+	if t := r.Constraints.Timeout; t > 0 {
+		request.Timeout = min(request.Timeout, t)
+	}
+	if n := r.Constraints.MaxOutputBytes; n > 0 {
+		request.MaxOutputBytes = min(request.MaxOutputBytes, n)
+	}
+	result, err := env.Call(ctx, request)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if export, ok := exported(r.Name, result); ok {
+		return s.present(ctx, env, r.Arguments, export)
+	}
+	return withText(r.Name, result), nil
+}
+
+// mode decides the permission mode of a call.
+func (s *live) mode(asked tool.Mode, a tool.Actor, c Constraints) (tool.Mode, error) {
+	p := s.saved.Profile
+	if asked != "" && !asked.Valid() {
+		return "", invalid("permissionMode", "there is no permission mode %q", asked)
+	}
+	if asked == "" {
+		asked = p.PermissionMode
+	}
+	if a.Kind == tool.ActorSideChat || c.Filesystem != "" {
+		asked = tool.ReadOnly
+	}
+	if !asked.Within(p.MaxPermissionMode) {
+		return "", tool.Errorf(tool.Denied, "the permission mode %s is above the ceiling of the profile %q, which is %s", asked, p.Name, p.MaxPermissionMode).
+			WithHint("Ask for at most %s, or raise max_permission_mode in a profile and open a new session on it.", p.MaxPermissionMode).
+			WithPath("permissionMode")
+	}
+	return asked, nil
+}
+
+// refuseWrites denies tools that write files by themselves: the mode confines
+// commands, and these run none.
+func (s *live) refuseWrites(ctx context.Context, env backends.Environment, name string) error {
+	list, err := s.descriptions(ctx, env)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(list, func(d tool.Description) bool { return d.Name == name })
+	if i < 0 || list[i].Group != tool.GroupFile || list[i].Annotations.ReadOnly {
+		return nil
+	}
+	return tool.Errorf(tool.Denied, "%s writes files, and this call may only read", name).
+		WithHint("Call it as the main agent in the mode standard, without a read_only constraint.")
+}
+
+// withText gives a result the text that models read, where the far end left
+// that to us.
+func withText(name string, r tool.Result) tool.Result {
+	if len(r.StructuredContent) == 0 || slices.ContainsFunc(r.Content, func(p tool.Part) bool { return p.Type == tool.PartText }) {
+		return r
+	}
+	text := tool.Part{Type: tool.PartText, Text: tool.View(name, r.StructuredContent)}
+	r.Content = append([]tool.Part{text}, r.Content...)
+	return r
 }

@@ -1,8 +1,14 @@
 package session
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
+
+	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // Constraints tighten what a session or a call may do. What cannot be applied
@@ -29,8 +35,172 @@ type Constraints struct {
 	Profile     string
 }
 
+func (c Constraints) empty() bool { return c == Constraints{} }
+
+// member is one of the editor's constraints.
+type member struct {
+	name string
+	read func(c *Constraints, raw json.RawMessage) error
+}
+
+// members lists them. A name that is not here is refused: to ignore it would
+// be to run without the limit that somebody asked for.
+func members() []member {
+	return []member{
+		{"timeout", func(c *Constraints, raw json.RawMessage) error { return readDuration(&c.Timeout, raw) }},
+		{"cpuTime", func(c *Constraints, raw json.RawMessage) error { return readDuration(&c.CPUTime, raw) }},
+		{"maxOutputBytes", func(c *Constraints, raw json.RawMessage) error {
+			return readPositive(&c.MaxOutputBytes, raw, "a number of bytes above 0")
+		}},
+		{"cpus", func(c *Constraints, raw json.RawMessage) error { return readPositive(&c.CPUs, raw, "a number above 0") }},
+		{"memory", readMemory},
+		{"filesystem", func(c *Constraints, raw json.RawMessage) error { return readWord(&c.Filesystem, raw, "read_only") }},
+		{"scope", func(c *Constraints, raw json.RawMessage) error {
+			return readWord(&c.Scope, raw, "tools", "jobs", "all")
+		}},
+		{"network", func(c *Constraints, raw json.RawMessage) error {
+			return readWord(&c.Network, raw, "none", "enabled", "host")
+		}},
+		{"image", func(c *Constraints, raw json.RawMessage) error { return readText(&c.Image, raw) }},
+		{"profile", func(c *Constraints, raw json.RawMessage) error { return readText(&c.Profile, raw) }},
+		{"tmpfsNoexec", func(c *Constraints, raw json.RawMessage) error {
+			if json.Unmarshal(raw, &c.TmpfsNoexec) != nil {
+				return errors.New("must be true or false")
+			}
+			return nil
+		}},
+	}
+}
+
 // ParseConstraints decodes the editor's constraints object; empty and null mean
 // none. Errors are [tool.InvalidParams] with the member's path below prefix.
 func ParseConstraints(prefix string, raw json.RawMessage) (Constraints, error) {
-	return Constraints{}, nil
+	var c Constraints
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
+		return c, nil
+	}
+	var written map[string]json.RawMessage
+	if json.Unmarshal(raw, &written) != nil {
+		return c, invalid(prefix, "%s must be an object", prefix)
+	}
+	known := members()
+	for name, v := range written {
+		path := prefix + "." + name
+		found := false
+		for _, m := range known {
+			if m.name != name {
+				continue
+			}
+			found = true
+			if string(v) == "null" {
+				break // as if it were left out
+			}
+			if err := m.read(&c, v); err != nil {
+				return c, invalid(path, "%s %w", path, err)
+			}
+		}
+		if !found {
+			err := invalid(path, "unknown constraint %q", name)
+			var names []string
+			for _, m := range known {
+				names = append(names, m.name)
+			}
+			if near := profile.Nearest(name, names); near != "" {
+				return c, err.WithHint("Did you mean %q?", near)
+			}
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func readDuration(to *time.Duration, raw json.RawMessage) error {
+	d, err := profile.ParseDuration(raw)
+	if err == nil && d == 0 {
+		err = errors.New("must be more than 0")
+	}
+	*to = d
+	return err
+}
+
+func readPositive[T int64 | float64](to *T, raw json.RawMessage, what string) error {
+	if json.Unmarshal(raw, to) != nil || *to <= 0 {
+		return errors.New("must be " + what)
+	}
+	return nil
+}
+
+// readMemory takes bytes or a size such as "512m".
+func readMemory(c *Constraints, raw json.RawMessage) error {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return readPositive(&c.Memory, raw, `a size such as "512m", or bytes`)
+	}
+	n, err := profile.ParseSize(s)
+	if err == nil && n == 0 {
+		err = errors.New("must be more than 0")
+	}
+	c.Memory = n
+	return err
+}
+
+func readText(to *string, raw json.RawMessage) error {
+	if json.Unmarshal(raw, to) != nil || *to == "" {
+		return errors.New("must be a string that is not empty")
+	}
+	return nil
+}
+
+func readWord(to *string, raw json.RawMessage, words ...string) error {
+	if json.Unmarshal(raw, to) == nil {
+		for _, w := range words {
+			if *to == w {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("must be one of %q", words)
+}
+
+// forSession are the limits that the constraints put on a new session.
+func (c Constraints) forSession(prefix string) (profile.Limits, error) {
+	switch {
+	case c.Scope == "jobs":
+		return profile.Limits{}, tool.Errorf(tool.Unsupported, "constraints for jobs alone cannot be kept with a session by this build").
+			WithPath(prefix + ".scope")
+	case c.CPUTime > 0:
+		return profile.Limits{}, tool.Errorf(tool.Unsupported, "cpuTime limits a job, not a session").WithPath(prefix + ".cpuTime")
+	}
+	return profile.Limits{
+		Timeout: c.Timeout, MaxOutputBytes: c.MaxOutputBytes, ReadOnly: c.Filesystem != "",
+		Network: c.Network, CPUs: c.CPUs, Memory: c.Memory, TmpfsNoexec: c.TmpfsNoexec, Image: c.Image,
+	}, nil
+}
+
+// forCall refuses what a call in an environment that exists cannot change.
+func (c Constraints) forCall(prefix string) error {
+	for name, set := range map[string]bool{
+		"network": c.Network != "", "memory": c.Memory != 0, "cpus": c.CPUs != 0, "cpuTime": c.CPUTime != 0,
+		"image": c.Image != "", "tmpfsNoexec": c.TmpfsNoexec != nil, "profile": c.Profile != "",
+	} {
+		if set {
+			return tool.Errorf(tool.Unsupported, "the constraint %s cannot be put on one call: the environment exists already", name).
+				WithPath(prefix + "." + name).WithHint("Put it on session/open.")
+		}
+	}
+	if c.Scope == "jobs" {
+		return tool.Errorf(tool.Unsupported, "constraints of scope jobs cannot be put on a tool call").WithPath(prefix + ".scope")
+	}
+	return nil
+}
+
+// under puts the path of err below prefix.
+func under(prefix string, err error) error {
+	var e *tool.Error
+	if errors.As(err, &e) && e.Path != "" {
+		moved := *e
+		moved.Path = prefix + "." + e.Path
+		return &moved
+	}
+	return err
 }

@@ -2,23 +2,17 @@ package session
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/caisson-dev/caisson/artifacts"
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session/config"
-)
-
-// Limits of what one request may ask for.
-const (
-	// MaxWait is the longest that one ReadProcess or WaitProcess waits; longer
-	// ones are cut to it, and the caller asks again.
-	MaxWait = 60 * time.Second
-	// MaxProcessRead is the most that one ReadProcess returns, in bytes: with
-	// base64 around it well below the editor's message limit.
-	MaxProcessRead = 8 << 20
+	"github.com/caisson-dev/caisson/session/store"
 )
 
 // Options is what a Manager works with.
@@ -27,7 +21,8 @@ type Options struct {
 	StateDir string
 	// RuntimeDir is a short directory for sockets; it is created 0700.
 	RuntimeDir string
-	// Config is where the user's configuration comes from.
+	// Config is where the user's configuration comes from; nil is a machine
+	// without one.
 	Config config.Source
 	// Registry holds the backends of this build; "local" must be in it.
 	Registry *backends.Registry
@@ -35,160 +30,183 @@ type Options struct {
 	Artifacts *artifacts.Store
 	// Sink is told what happens; nil drops it.
 	Sink Sink
-	Log  *slog.Logger
-	// Lookup takes a variable of this service's environment; nil is os.LookupEnv.
-	Lookup func(name string) (string, bool)
-	// Now is the clock; nil is time.Now.
+	// Log gets what nobody else can be told; nil drops it.
+	Log *slog.Logger
+	// Environ returns this service's variables; nil is [os.Environ].
+	Environ func() []string
+	// Now is the clock; nil is [time.Now].
 	Now func() time.Time
 }
 
 // Manager owns the sessions of one service process. Its methods may be called
-// concurrently; errors are of type [tool.Error].
+// concurrently; their errors are of type [*tool.Error].
 type Manager struct {
-	o Options
+	o     Options
+	store *store.Store
+	sink  Sink
+	log   *slog.Logger
+	watch *watch
+
+	// ctx ends when Shutdown has begun, and with it whatever opens an
+	// environment; work counts the goroutines that belong to the manager.
+	ctx  context.Context
+	stop context.CancelCauseFunc
+	work sync.WaitGroup
+
+	mu       sync.Mutex
+	sessions map[string]*live
+	claims   map[string]chan struct{} // sessions that are being opened, closed or deleted
+	down     bool
 }
 
-// New makes a manager on the state directory and reads the configuration. A
-// bad configuration is no error here: it fails each Open of a new session.
-func New(o Options) (*Manager, error) { return &Manager{o: o}, nil }
+// errShutdown is why everything ends at last.
+var errShutdown = errors.New("the service is shutting down")
 
-// Open makes a session, or resumes the one of that id, and opens its
-// environment unless the request defers that. The session's choice and whole
-// profile are saved before anything is created. Resumed says that the session
-// existed.
-func (m *Manager) Open(ctx context.Context, r OpenRequest, p backends.Progress) (s Session, resumed bool, err error) {
-	return Session{}, false, nil
+// New makes a manager on the state directory. It reads no configuration: a bad
+// one fails each Open of a new session.
+func New(o Options) (*Manager, error) {
+	if o.Config == nil {
+		o.Config = config.File("")
+	}
+	if o.Environ == nil {
+		o.Environ = os.Environ
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Sink == nil {
+		o.Sink = discard{}
+	}
+	st, err := store.Open(o.StateDir)
+	if err != nil {
+		return nil, tool.Errorf(tool.Internal, "the state directory %s cannot be used: %w", o.StateDir, err).
+			WithPath(o.StateDir).WithHint("Make it a directory that you can write to, or choose another one.")
+	}
+	if err := store.PrivateDir(o.RuntimeDir); err != nil {
+		return nil, tool.Errorf(tool.Internal, "the runtime directory %s cannot be used: %w", o.RuntimeDir, err).
+			WithPath(o.RuntimeDir).WithHint("Make it a directory of your own, or set XDG_RUNTIME_DIR.")
+	}
+	m := &Manager{
+		o: o, store: st, sink: o.Sink, log: o.Log,
+		sessions: map[string]*live{}, claims: map[string]chan struct{}{},
+	}
+	m.ctx, m.stop = context.WithCancelCause(context.Background())
+	m.watch = startWatch(m)
+	return m, nil
 }
-
-// Get returns the session, whether this service has it open or not.
-func (m *Manager) Get(ctx context.Context, id string) (Session, error) { return Session{}, nil }
-
-// List returns the sessions of the state directory, newest use first, those of
-// other services included. A binding that cannot be read is listed as failed.
-func (m *Manager) List(ctx context.Context, f Filter) ([]Session, error) { return nil, nil }
-
-// Close ends the session: its processes are stopped and its environment is
-// removed, or kept when it is persistent or another session is bound to it.
-func (m *Manager) Close(ctx context.Context, id string) (Session, error) { return Session{}, nil }
-
-// Delete closes the session and removes its environment, persistent or not,
-// unless another session is bound to it, and forgets the session. With force an
-// environment that cannot be reached is forgotten too; left then says what may
-// still be there.
-func (m *Manager) Delete(ctx context.Context, id string, force bool) (left string, err error) {
-	return "", nil
-}
-
-// Tools lists what the session's environment offers.
-func (m *Manager) Tools(ctx context.Context, id string) ([]Tool, error) { return nil, nil }
-
-// Call runs one tool in the session's environment.
-func (m *Manager) Call(ctx context.Context, r CallRequest) (CallResult, error) {
-	return CallResult{}, nil
-}
-
-// Stat describes one file of the environment; links at the end are not followed.
-func (m *Manager) Stat(ctx context.Context, id, path string) (backends.FileInfo, error) {
-	return backends.FileInfo{}, nil
-}
-
-// ReadDirectory lists a directory of the environment by name.
-func (m *Manager) ReadDirectory(ctx context.Context, id, path string) ([]backends.FileInfo, error) {
-	return nil, nil
-}
-
-// ReadFile returns at most length bytes from offset on; length < 0 means to
-// the end, at most [backends.MaxFileRead].
-func (m *Manager) ReadFile(ctx context.Context, id, path string, offset, length int64) ([]byte, error) {
-	return nil, nil
-}
-
-// WriteFile replaces a file of at most [backends.MaxFileRead] bytes.
-func (m *Manager) WriteFile(ctx context.Context, id, path string, data []byte) (backends.FileInfo, error) {
-	return backends.FileInfo{}, nil
-}
-
-// StartProcess starts a background process. It is a call like a tool's, with
-// events of its own under the name "process.start".
-func (m *Manager) StartProcess(ctx context.Context, r StartProcess) (Process, error) {
-	return Process{}, nil
-}
-
-// ListProcesses lists the session's processes, oldest first.
-func (m *Manager) ListProcesses(ctx context.Context, id string) ([]Process, error) { return nil, nil }
-
-// GetProcess returns one process.
-func (m *Manager) GetProcess(ctx context.Context, id, process string) (Process, error) {
-	return Process{}, nil
-}
-
-// ReadProcess reads output.
-func (m *Manager) ReadProcess(ctx context.Context, id, process string, r ReadProcess) (ProcessOutput, error) {
-	return ProcessOutput{}, nil
-}
-
-// WriteProcess writes to the process's standard input or terminal.
-func (m *Manager) WriteProcess(ctx context.Context, id, process string, data []byte) (Process, error) {
-	return Process{}, nil
-}
-
-// CloseStdin closes the process's standard input.
-func (m *Manager) CloseStdin(ctx context.Context, id, process string) (Process, error) {
-	return Process{}, nil
-}
-
-// ResizeProcess sets the size of the process's terminal.
-func (m *Manager) ResizeProcess(ctx context.Context, id, process string, size tool.TTY) (Process, error) {
-	return Process{}, nil
-}
-
-// SignalProcess sends a signal by name, such as "SIGINT", to the process group.
-func (m *Manager) SignalProcess(ctx context.Context, id, process, signal string) (Process, error) {
-	return Process{}, nil
-}
-
-// StopProcess ends the process group: SIGTERM, after 2 s SIGKILL.
-func (m *Manager) StopProcess(ctx context.Context, id, process string) (Process, error) {
-	return Process{}, nil
-}
-
-// WaitProcess waits until the process ended, at most timeout (0: [MaxWait]).
-// TimedOut says that it still runs.
-func (m *Manager) WaitProcess(ctx context.Context, id, process string, timeout time.Duration) (p Process, timedOut bool, err error) {
-	return Process{}, false, nil
-}
-
-// PublishArtifact publishes a file of the environment, as present_artifact does.
-func (m *Manager) PublishArtifact(ctx context.Context, id, path string) (artifacts.Artifact, artifacts.Preview, error) {
-	return artifacts.Artifact{}, artifacts.Preview{}, nil
-}
-
-// Profiles lists the configured profiles by name, "local" first, and the
-// default's name. With a configuration that is wrong as a whole it returns
-// "local" alone and the error.
-func (m *Manager) Profiles(ctx context.Context) (list []ProfileInfo, def string, err error) {
-	return nil, "", nil
-}
-
-// CheckProfile really tries the profile and reports each step.
-func (m *Manager) CheckProfile(ctx context.Context, name string) (backends.Health, error) {
-	return backends.Health{}, nil
-}
-
-// Backends says what this build can do and which backends are usable now.
-func (m *Manager) Backends(ctx context.Context) []BackendInfo { return nil }
-
-// Prune removes, or with DryRun lists, what backends left behind whose owner is
-// proven gone.
-func (m *Manager) Prune(ctx context.Context, r PruneRequest) ([]backends.Resource, error) {
-	return nil, nil
-}
-
-// ConfigChanged reads the configuration again and tells the sink when it is
-// another one.
-func (m *Manager) ConfigChanged() {}
 
 // Shutdown detaches from every environment, leaving them alive as their
 // profiles say, and gives up the sessions' locks. Calls in flight end. It
-// returns when all is done or ctx ends, whichever is first.
-func (m *Manager) Shutdown(ctx context.Context) error { return nil }
+// returns when all is done, or when ctx ends: what has not ended then is in
+// the error.
+func (m *Manager) Shutdown(ctx context.Context) error {
+	m.mu.Lock()
+	m.down = true
+	var all []*live
+	for _, s := range m.sessions {
+		all = append(all, s)
+	}
+	m.mu.Unlock()
+
+	m.stop(errShutdown)
+	errs := make([]error, len(all)+1)
+	var detaching sync.WaitGroup
+	for i, s := range all {
+		detaching.Go(func() { errs[i] = s.detach(ctx) })
+	}
+	done := make(chan struct{})
+	go func() {
+		detaching.Wait()
+		errs[len(all)] = m.watch.close()
+		m.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return errors.Join(errs...)
+	case <-ctx.Done():
+		return tool.Errorf(tool.Timeout, "not every environment could be detached in time: %w", context.Cause(ctx))
+	}
+}
+
+// find returns the session if this service has it open.
+func (m *Manager) find(id string) *live {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sessions[id]
+}
+
+// use finds an open session for a request, or says that there is none.
+func (m *Manager) use(id string) (*live, error) {
+	if s := m.find(id); s != nil {
+		return s, nil
+	}
+	if _, err := m.store.Load(id); err == nil {
+		return nil, tool.Errorf(tool.SessionNotFound, "the session %q is not open in this service", id).
+			WithHint("Open it by its id first: it resumes as it was.")
+	}
+	return nil, unknownSession(id)
+}
+
+// claim waits until nobody else opens, closes or deletes the session, and
+// returns what ends the claim.
+func (m *Manager) claim(ctx context.Context, id string) (release func(), err error) {
+	for {
+		m.mu.Lock()
+		if m.down {
+			m.mu.Unlock()
+			return nil, tool.Errorf(tool.Cancelled, "%w", errShutdown)
+		}
+		busy := m.claims[id]
+		if busy == nil {
+			mine := make(chan struct{})
+			m.claims[id] = mine
+			m.mu.Unlock()
+			return func() {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				delete(m.claims, id)
+				close(mine)
+			}, nil
+		}
+		m.mu.Unlock()
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ended(ctx, "waiting for the session %q", id)
+		}
+	}
+}
+
+// add makes a session one of this service's, unless the service is going.
+func (m *Manager) add(s *live) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.down {
+		return tool.Errorf(tool.Cancelled, "%w", errShutdown)
+	}
+	m.sessions[s.id] = s
+	return nil
+}
+
+func (m *Manager) remove(s *live) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sessions[s.id] == s {
+		delete(m.sessions, s.id)
+	}
+}
+
+// discard is the sink of a manager that has none.
+type discard struct{}
+
+func (discard) SessionChanged(Session)                                  {}
+func (discard) ExecutionStarted(Execution)                              {}
+func (discard) ExecutionCompleted(Execution)                            {}
+func (discard) ExecutionFailed(Execution)                               {}
+func (discard) Process(ProcessEvent)                                    {}
+func (discard) ArtifactPublished(artifacts.Artifact, artifacts.Preview) {}
+func (discard) ConfigChanged(error)                                     {}

@@ -6,6 +6,16 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
+// Limits of what one request may ask for.
+const (
+	// MaxWait is the longest that one ReadProcess or WaitProcess waits; longer
+	// ones are cut to it, and the caller asks again.
+	MaxWait = 60 * time.Second
+	// MaxProcessRead is the most that one ReadProcess returns, in bytes: with
+	// base64 around it well below the editor's message limit.
+	MaxProcessRead = 8 << 20
+)
+
 // ProcessStatus is a process's status in the editor's words.
 type ProcessStatus string
 

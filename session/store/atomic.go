@@ -65,3 +65,7 @@ func temporary(file string, data []byte) (string, error) {
 	}
 	return f.Name(), nil
 }
+
+// PrivateDir makes a directory of mode 0700 with its parents, or closes one to
+// others that is there.
+func PrivateDir(dir string) error { return privateDir(dir) }

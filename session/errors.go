@@ -1,0 +1,71 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/session/config"
+	"github.com/caisson-dev/caisson/session/store"
+)
+
+// known turns an error into one that has a kind. What has none comes from this
+// machine: its files, or the end of a context.
+func known(err error) error {
+	var (
+		has    *tool.Error
+		busy   *store.BusyError
+		broken *store.BrokenError
+		bad    *config.Error
+	)
+	switch {
+	case err == nil, errors.As(err, &has):
+		return err
+	case errors.As(err, &bad):
+		return configInvalid(bad)
+	case errors.As(err, &busy):
+		return tool.Errorf(tool.SessionBusy, "%w", err)
+	case errors.As(err, &broken):
+		return tool.Errorf(tool.Internal, "%w", err).WithPath(broken.File).
+			WithHint("It was left as it is. Move it away to go on without it.")
+	case errors.Is(err, context.Canceled):
+		return tool.Errorf(tool.Cancelled, "%w", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return tool.Errorf(tool.Timeout, "%w", err)
+	}
+	return tool.Errorf(tool.Internal, "%w", err)
+}
+
+// ended is the error of something that waited until its context was over.
+func ended(ctx context.Context, format string, args ...any) error {
+	kind := tool.Cancelled
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		kind = tool.Timeout
+	}
+	return tool.Errorf(kind, "%s: %w", fmt.Sprintf(format, args...), context.Cause(ctx))
+}
+
+func unknownSession(id string) error {
+	return tool.Errorf(tool.SessionNotFound, "there is no session %q", id)
+}
+
+func invalid(path, format string, args ...any) *tool.Error {
+	return tool.Errorf(tool.InvalidParams, format, args...).WithPath(path)
+}
+
+func configInvalid(err *config.Error) error {
+	return tool.Errorf(tool.ConfigInvalid, "%w", err).WithPath(err.Path).
+		WithHint("Correct the file; sessions that exist can be resumed meanwhile.")
+}
+
+// busySession names who owns a session.
+func busySession(id string, err error) error {
+	var busy *store.BusyError
+	if !errors.As(err, &busy) {
+		return known(err)
+	}
+	e := tool.Errorf(tool.SessionBusy, "the session %q is %w", id, err)
+	e.Retryable = true
+	return e.WithHint("Close it there, or end that process; its sessions can be resumed here then.")
+}

@@ -1,0 +1,67 @@
+package session
+
+import (
+	"context"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// withFiles runs f on the session's files.
+func (m *Manager) withFiles(ctx context.Context, id string, f func(ctx context.Context, s *live, files backends.FileSystem) error) error {
+	return m.withEnvironment(ctx, id, func(ctx context.Context, s *live, env backends.Environment) error {
+		files, ok := env.(backends.FileSystem)
+		if !ok {
+			return tool.Errorf(tool.Unsupported, "the environment of the profile %q does not show its files", s.saved.Profile.Name).
+				WithHint("Use the tools read_file and list_files instead.")
+		}
+		return f(ctx, s, files)
+	})
+}
+
+// Stat describes one file of the environment; a link at the end is not followed.
+func (m *Manager) Stat(ctx context.Context, id, path string) (info backends.FileInfo, err error) {
+	err = m.withFiles(ctx, id, func(ctx context.Context, _ *live, files backends.FileSystem) error {
+		info, err = files.Stat(ctx, path)
+		return err
+	})
+	return info, err
+}
+
+// ReadDirectory lists a directory of the environment by name.
+func (m *Manager) ReadDirectory(ctx context.Context, id, path string) (list []backends.FileInfo, err error) {
+	err = m.withFiles(ctx, id, func(ctx context.Context, _ *live, files backends.FileSystem) error {
+		list, err = files.ReadDirectory(ctx, path)
+		return err
+	})
+	return list, err
+}
+
+// ReadFile returns at most length bytes from offset on; length < 0 means to
+// the end, at most [backends.MaxFileRead].
+func (m *Manager) ReadFile(ctx context.Context, id, path string, offset, length int64) (data []byte, err error) {
+	if offset < 0 {
+		return nil, invalid("offset", "the offset must not be negative")
+	}
+	err = m.withFiles(ctx, id, func(ctx context.Context, _ *live, files backends.FileSystem) error {
+		data, err = files.ReadFile(ctx, path, offset, min(length, backends.MaxFileRead))
+		return err
+	})
+	return data, err
+}
+
+// WriteFile replaces a file of at most [backends.MaxFileRead] bytes. A session
+// that may only read denies it.
+func (m *Manager) WriteFile(ctx context.Context, id, path string, data []byte) (info backends.FileInfo, err error) {
+	if len(data) > backends.MaxFileRead {
+		return info, invalid("data", "a file that is written has at most %d bytes", backends.MaxFileRead)
+	}
+	err = m.withFiles(ctx, id, func(ctx context.Context, s *live, files backends.FileSystem) error {
+		if s.saved.Profile.MaxPermissionMode == tool.ReadOnly {
+			return tool.Errorf(tool.Denied, "the session %q may only read", id).WithPath(path)
+		}
+		info, err = files.WriteFile(ctx, path, data)
+		return err
+	})
+	return info, err
+}

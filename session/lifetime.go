@@ -1,0 +1,318 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/session/store"
+)
+
+// lockBudget bounds how long cleaning up waits for an environment's lock that
+// somebody else holds.
+const lockBudget = 10 * time.Second
+
+// Close ends the session: its processes are stopped and its environment is
+// removed, or kept when it is persistent or another session is bound to it.
+// When that fails the session and all that it has are kept for inspection.
+func (m *Manager) Close(ctx context.Context, id string) (Session, error) {
+	l, release, err := m.take(ctx, id)
+	if err != nil {
+		return Session{}, err
+	}
+	defer release()
+	if l.saved.Closed {
+		// Closed before, and only taken to be looked at.
+		return l.current(), known(l.abandon())
+	}
+	env, err := l.finish(ctx, tool.Errorf(tool.Cancelled, "the session %q was closed", id))
+	if err == nil {
+		err = l.closeEnvironment(ctx, env)
+	}
+	if err != nil {
+		return Session{}, m.keep(ctx, l, err)
+	}
+	l.mu.Lock()
+	l.saved.Closed, l.saved.LastUsedAt = true, m.o.Now()
+	l.become(StateClosed, nil)
+	l.mu.Unlock()
+	return l.current(), known(l.leave())
+}
+
+// take makes the session one that this service owns, to close or delete it.
+func (m *Manager) take(ctx context.Context, id string) (*live, func(), error) {
+	release, err := m.claim(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := m.own(id)
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return l, release, nil
+}
+
+// own is take without the claim, which the caller has.
+func (m *Manager) own(id string) (*live, error) {
+	if l := m.find(id); l != nil {
+		return l, nil
+	}
+	if _, err := m.store.Load(id); err != nil {
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrID) {
+			return nil, unknownSession(id)
+		}
+		return nil, known(err)
+	}
+	lock, err := m.store.LockSession(id)
+	if err != nil {
+		return nil, busySession(id, err)
+	}
+	saved, err := m.store.Load(id)
+	if err != nil {
+		return nil, errors.Join(unknownSession(id), m.store.Forget(id), lock.Release())
+	}
+	l := m.newLive(saved, lock)
+	if saved.Closed {
+		l.state = StateClosed
+	}
+	if err := m.add(l); err != nil {
+		return nil, errors.Join(err, lock.Release())
+	}
+	return l, nil
+}
+
+// abandon gives up a session that was taken and not changed.
+func (s *live) abandon() error {
+	_, err := s.finish(context.Background(), errors.New("the session was not opened"))
+	s.m.remove(s)
+	return errors.Join(err, s.lock.Release())
+}
+
+// keep leaves a session as it is after its end failed: nothing was removed, and
+// closing it again tries again.
+func (m *Manager) keep(ctx context.Context, l *live, cause error) error {
+	l.mu.Lock()
+	env := l.env
+	l.become(StateFailed, cause)
+	l.mu.Unlock()
+	var err error
+	if env != nil {
+		err = env.Detach(ctx)
+	}
+	l.stopPump()
+	if err := errors.Join(err, l.leave()); err != nil {
+		m.log.Warn("a session was not given up cleanly", "session", l.id, "error", err)
+	}
+	return known(cause)
+}
+
+// closeEnvironment ends the session's part of its environment, and removes the
+// environment unless it is to be kept.
+func (s *live) closeEnvironment(ctx context.Context, env backends.Environment) error {
+	if err := s.quiet(ctx); err != nil {
+		return err
+	}
+	return s.withLockedEnvironment(ctx, func(b backends.Binding, backend backends.Backend) error {
+		others, err := s.m.others(s.saved, false)
+		if err != nil {
+			return known(err)
+		}
+		kept := s.saved.Profile.Persistent || others
+		if env == nil && kept {
+			// Its worker may still run processes: it has to be reached to end them.
+			env, err = s.reach(ctx, backend, b)
+			if err != nil {
+				return err
+			}
+		}
+		if env != nil {
+			if err := s.shut(ctx, env); err != nil {
+				return err
+			}
+		}
+		if kept {
+			return nil
+		}
+		return s.remove(ctx, backend, b)
+	})
+}
+
+// withLockedEnvironment runs f when there is an environment, while nobody else
+// makes or removes it.
+func (s *live) withLockedEnvironment(ctx context.Context, f func(b backends.Binding, backend backends.Backend) error) (err error) {
+	lock, err := s.m.store.LockEnvironment(ctx, s.saved.Environment)
+	if err != nil {
+		return known(err)
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	is, err := s.m.store.Provisioned(s.saved.Environment)
+	if err != nil {
+		return known(err)
+	}
+	if !is {
+		others, err := s.m.others(s.saved, true)
+		if err == nil && !others {
+			err = s.m.store.RemoveEnvironment(s.saved.Environment)
+		}
+		return known(err)
+	}
+	backend, err := s.backend()
+	if err != nil {
+		return err
+	}
+	b, err := s.m.binding(s.saved)
+	if err != nil {
+		return err
+	}
+	return f(b, backend)
+}
+
+// reach connects to an environment that is only opened to be ended. One that is
+// gone is nil and no error.
+func (s *live) reach(ctx context.Context, backend backends.Backend, b backends.Binding) (backends.Environment, error) {
+	// Its processes have their variables already.
+	env, err := backend.Open(ctx, b, nil)
+	if tool.KindOf(err) == tool.EnvironmentLost {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, known(err)
+	}
+	return env, nil
+}
+
+// shut ends the session's processes and worker. The last events still reach
+// the sink.
+func (s *live) shut(ctx context.Context, env backends.Environment) error {
+	ctx, cancel := context.WithTimeout(ctx, s.saved.Profile.ShutdownTimeout)
+	defer cancel()
+	if err := env.Shutdown(ctx); err != nil {
+		return known(err)
+	}
+	s.mu.Lock()
+	s.env, s.tools = nil, nil
+	s.mu.Unlock()
+	err := env.Detach(ctx)
+	s.stopPump()
+	return known(err)
+}
+
+// remove removes the environment and everything that is known about it.
+func (s *live) remove(ctx context.Context, backend backends.Backend, b backends.Binding) error {
+	if err := backend.Remove(ctx, b); err != nil {
+		return known(err)
+	}
+	s.mu.Lock()
+	s.saved.Removed = true
+	s.mu.Unlock()
+	return known(s.m.store.RemoveEnvironment(s.saved.Environment))
+}
+
+// others reports whether another session is bound to the same environment;
+// closed ones count when they can be resumed, or with all.
+func (m *Manager) others(saved store.Session, closed bool) (bool, error) {
+	if !saved.Profile.Shared {
+		return false, nil
+	}
+	list, err := m.store.List()
+	if err != nil {
+		return false, err
+	}
+	for _, l := range list {
+		if l.ID == saved.ID {
+			continue
+		}
+		if l.Err != nil {
+			// It may be bound to this environment: nothing is removed under it.
+			return true, nil
+		}
+		if l.Environment == saved.Environment && (closed || !l.Closed) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Delete closes the session and removes its environment, persistent or not,
+// unless another session is bound to it, and forgets the session. With force an
+// environment that cannot be reached is forgotten too; left then says what may
+// still be there.
+func (m *Manager) Delete(ctx context.Context, id string, force bool) (left string, err error) {
+	l, release, err := m.take(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	env, err := l.finish(ctx, tool.Errorf(tool.Cancelled, "the session %q was deleted", id))
+	if err == nil && !l.saved.Removed {
+		err = l.deleteEnvironment(ctx, env)
+	}
+	if err != nil {
+		if !force {
+			return "", m.keep(ctx, l, err)
+		}
+		left = fmt.Sprintf("The %s environment %s of the session %q could not be removed and may still exist: %v",
+			l.saved.Profile.Backend, l.saved.Environment, id, err)
+		if err := l.forgetEnvironment(ctx); err != nil {
+			return left, known(err)
+		}
+	}
+	l.mu.Lock()
+	l.become(StateClosed, nil)
+	l.mu.Unlock()
+	m.remove(l)
+	return left, known(errors.Join(m.store.Forget(id), l.lock.Release()))
+}
+
+// deleteEnvironment removes the environment unless another session is bound to
+// it, which then only loses this session's part.
+func (s *live) deleteEnvironment(ctx context.Context, env backends.Environment) error {
+	if err := s.quiet(ctx); err != nil {
+		return err
+	}
+	return s.withLockedEnvironment(ctx, func(b backends.Binding, backend backends.Backend) error {
+		others, err := s.m.others(s.saved, s.saved.Profile.Persistent)
+		if err != nil {
+			return known(err)
+		}
+		if env == nil && others {
+			env, err = s.reach(ctx, backend, b)
+			if err != nil {
+				return err
+			}
+		}
+		if env != nil {
+			if err := s.shut(ctx, env); err != nil {
+				return err
+			}
+		}
+		if others {
+			return nil
+		}
+		return s.remove(ctx, backend, b)
+	})
+}
+
+// forgetEnvironment lets go of an environment that could not be removed. What
+// it kept on this machine stays for inspection when others are bound to it.
+func (s *live) forgetEnvironment(ctx context.Context) error {
+	s.mu.Lock()
+	env := s.env
+	s.env = nil
+	s.mu.Unlock()
+	if env != nil {
+		if err := env.Detach(ctx); err != nil {
+			s.m.log.Warn("an environment that is forgotten could not be detached", "session", s.id, "error", err)
+		}
+	}
+	s.stopPump()
+	others, err := s.m.others(s.saved, true)
+	if err != nil || others {
+		return err
+	}
+	return s.m.store.RemoveEnvironment(s.saved.Environment)
+}

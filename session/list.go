@@ -1,0 +1,65 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/caisson-dev/caisson/session/store"
+)
+
+// Get returns the session, whether this service has it open or not.
+func (m *Manager) Get(_ context.Context, id string) (Session, error) {
+	if l := m.find(id); l != nil {
+		return l.current(), nil
+	}
+	saved, err := m.store.Load(id)
+	switch {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrID):
+		return Session{}, unknownSession(id)
+	case err != nil:
+		return Session{}, known(err)
+	}
+	return describe(saved), nil
+}
+
+// List returns the sessions of the state directory, newest use first, those of
+// other services included. A binding that cannot be read is listed as failed.
+func (m *Manager) List(_ context.Context, f Filter) ([]Session, error) {
+	list, err := m.store.List()
+	if err != nil {
+		return nil, known(err)
+	}
+	var all []Session
+	for _, entry := range list {
+		s := Session{ID: entry.ID, State: StateFailed, Err: known(entry.Err)}
+		if l := m.find(entry.ID); l != nil {
+			s = l.current()
+		} else if entry.Err == nil {
+			s = describe(entry.Session)
+		}
+		if f.matches(s) {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b Session) int {
+		if c := b.LastUsedAt.Compare(a.LastUsedAt); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return all, nil
+}
+
+func (f Filter) matches(s Session) bool {
+	if f.State != "" && s.State != f.State {
+		return false
+	}
+	for name, v := range f.Labels {
+		if got, ok := s.Labels[name]; !ok || got != v {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,169 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/session/store"
+)
+
+// live is a session that this service owns. Its lock file is held as long as
+// it is in the manager's map.
+type live struct {
+	m    *Manager
+	id   string
+	lock *store.Lock
+
+	// life ends when the session ends in this service, and every call with it.
+	life context.Context
+	end  context.CancelCauseFunc
+
+	processes processes
+
+	// mu also orders what the sink is told about the session.
+	mu      sync.Mutex
+	saved   store.Session
+	state   State
+	err     error
+	env     backends.Environment // nil until it was opened
+	tools   []tool.Description   // of env; nil until asked for
+	opening *opening
+	pump    *pump
+	calls   map[string]bool // ids of calls in flight
+	busy    sync.WaitGroup  // requests that use env
+	over    bool            // closed, deleted or detached: nothing begins any more
+}
+
+func (m *Manager) newLive(saved store.Session, lock *store.Lock) *live {
+	s := &live{m: m, id: saved.ID, lock: lock, saved: saved, state: StateBound, calls: map[string]bool{}}
+	s.life, s.end = context.WithCancelCause(context.Background())
+	s.processes.init()
+	return s
+}
+
+// snapshot describes the session. The caller holds mu.
+func (s *live) snapshot() Session {
+	v := describe(s.saved)
+	v.State, v.Err = s.state, s.err
+	return v
+}
+
+// describe is a session as it is known from disk.
+func describe(b store.Session) Session {
+	state := StateBound
+	if b.Closed {
+		state = StateClosed
+	}
+	return Session{
+		ID: b.ID, Workspace: b.Workspace, Profile: b.Profile.Name, Backend: b.Profile.Backend,
+		EnvironmentID: b.Environment, Root: b.Root, State: state,
+		Shared: b.Profile.Shared, Persistent: b.Profile.Persistent, ParentID: b.ParentID,
+		CreatedAt: b.CreatedAt, LastUsedAt: b.LastUsedAt, Labels: b.Labels,
+	}
+}
+
+func (s *live) current() Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snapshot()
+}
+
+// become changes the state and tells the sink. The caller holds mu.
+func (s *live) become(state State, err error) {
+	if s.state == state && errors.Is(err, s.err) {
+		return
+	}
+	s.state, s.err = state, err
+	s.m.sink.SessionChanged(s.snapshot())
+}
+
+// begin counts a request in, unless the session is over. The caller calls done
+// at its end; ctx is over with the session as well.
+func (s *live) begin(ctx context.Context) (_ context.Context, done func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return nil, nil, unknownSession(s.id)
+	}
+	s.busy.Add(1)
+	s.saved.LastUsedAt = s.m.o.Now()
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(s.life, func() { cancel(context.Cause(s.life)) })
+	return ctx, func() {
+		unhook()
+		cancel(nil)
+		s.busy.Done()
+	}, nil
+}
+
+// quiet waits until the requests in flight have ended.
+func (s *live) quiet(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		s.busy.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ended(ctx, "requests of the session %q are still running", s.id)
+	}
+}
+
+// finish lets nothing begin any more, ends what has begun, and returns the
+// environment if there is one.
+func (s *live) finish(ctx context.Context, cause error) (backends.Environment, error) {
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	s.end(cause)
+	return s.settled(ctx)
+}
+
+// settled waits until nothing is being opened and returns what is open. The
+// session is over, so that nothing follows.
+func (s *live) settled(ctx context.Context) (backends.Environment, error) {
+	s.mu.Lock()
+	o := s.opening
+	s.mu.Unlock()
+	if o != nil {
+		select {
+		case <-o.done:
+		case <-ctx.Done():
+			return nil, ended(ctx, "the environment of the session %q is still being opened", s.id)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.env, nil
+}
+
+// detach is the session's part of a shutdown of the service, which has ended
+// all openings already. Detaching ends the calls; the environment lives on.
+func (s *live) detach(ctx context.Context) error {
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	env, err := s.settled(ctx)
+	if env != nil {
+		err = errors.Join(err, env.Detach(ctx))
+	}
+	s.end(errShutdown)
+	err = errors.Join(err, s.quiet(ctx))
+	s.stopPump()
+	return errors.Join(err, s.leave())
+}
+
+// leave saves what changed and gives the session up.
+func (s *live) leave() error {
+	s.mu.Lock()
+	saved := s.saved
+	s.mu.Unlock()
+	err := s.m.store.Save(saved)
+	s.m.remove(s)
+	return errors.Join(err, s.lock.Release())
+}

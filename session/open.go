@@ -1,0 +1,422 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/session/config"
+	"github.com/caisson-dev/caisson/session/store"
+)
+
+// Limits of labels: they are for finding sessions, not for keeping data.
+const (
+	maxLabels     = 32
+	maxLabelBytes = 256
+)
+
+// Open makes a session, or resumes the one of that id, and opens its
+// environment unless the request defers that. The session's choice and whole
+// profile are saved before anything is created. Resumed says that the session
+// existed. A new session whose environment cannot be made is forgotten again.
+func (m *Manager) Open(ctx context.Context, r OpenRequest, p backends.Progress) (s Session, resumed bool, err error) {
+	if r.SessionID == "" {
+		r.SessionID = store.NewID()
+	}
+	if err := store.CheckID(r.SessionID); err != nil {
+		return Session{}, false, invalid("sessionId", "the id %q cannot be a session's: it %w", r.SessionID, err)
+	}
+	if err := checkLabels(r.Labels); err != nil {
+		return Session{}, false, err
+	}
+	release, err := m.claim(ctx, r.SessionID)
+	if err != nil {
+		return Session{}, false, err
+	}
+	defer release()
+	if l := m.find(r.SessionID); l != nil {
+		s, err := m.reopen(ctx, l, r, p)
+		return s, true, err
+	}
+	saved, err := m.store.Load(r.SessionID)
+	if errors.Is(err, store.ErrNotFound) {
+		return m.create(ctx, r, p)
+	}
+	if err != nil {
+		return Session{}, false, known(err)
+	}
+	s, err = m.resume(ctx, saved, r, p)
+	return s, true, err
+}
+
+func checkLabels(labels map[string]string) error {
+	if len(labels) > maxLabels {
+		return invalid("labels", "a session has at most %d labels", maxLabels)
+	}
+	for name, v := range labels {
+		if name == "" || len(name) > maxLabelBytes || len(v) > maxLabelBytes {
+			return invalid("labels."+name, "names and values of labels have at most %d bytes", maxLabelBytes)
+		}
+	}
+	return nil
+}
+
+// create makes a new session.
+func (m *Manager) create(ctx context.Context, r OpenRequest, p backends.Progress) (Session, bool, error) {
+	saved, err := m.plan(r)
+	if err != nil {
+		return Session{}, false, err
+	}
+	lock, err := m.store.LockSession(r.SessionID)
+	if err != nil {
+		return Session{}, false, busySession(r.SessionID, err)
+	}
+	if other, err := m.store.Load(r.SessionID); err == nil {
+		// Another service made and left it in this moment.
+		if err := lock.Release(); err != nil {
+			return Session{}, false, known(err)
+		}
+		s, err := m.resume(ctx, other, r, p)
+		return s, true, err
+	}
+	if err := m.store.Save(saved); err != nil {
+		return Session{}, false, known(errors.Join(err, m.store.Forget(saved.ID), lock.Release()))
+	}
+	l := m.newLive(saved, lock)
+	if err := m.add(l); err != nil {
+		return Session{}, false, errors.Join(err, m.store.Forget(saved.ID), lock.Release())
+	}
+	m.sink.SessionChanged(l.current())
+	if r.Deferred {
+		return l.current(), false, nil
+	}
+	if _, err := l.environment(ctx, p); err != nil {
+		return Session{}, false, m.undo(l, err)
+	}
+	return l.current(), false, nil
+}
+
+// undo forgets a new session whose environment could not be made. One whose
+// environment exists, since only its answer was lost, is kept.
+func (m *Manager) undo(l *live, cause error) error {
+	is, err := m.store.Provisioned(l.saved.Environment)
+	if err != nil || is && !l.saved.Profile.Shared {
+		m.log.Warn("a new session is kept, since its environment exists", "session", l.id, "error", errors.Join(cause, err))
+		return cause
+	}
+	if _, err := l.finish(context.Background(), errors.New("the environment could not be opened")); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.become(StateClosed, cause)
+	l.mu.Unlock()
+	m.remove(l)
+	err = errors.Join(m.dropEnvironment(l.saved), m.store.Forget(l.id), l.lock.Release())
+	if err != nil {
+		m.log.Warn("a session that could not be opened was not wholly forgotten", "session", l.id, "error", err)
+	}
+	return cause
+}
+
+// dropEnvironment removes the directory of an environment that never was,
+// unless another session is bound to it.
+func (m *Manager) dropEnvironment(saved store.Session) error {
+	ctx, cancel := context.WithTimeout(context.Background(), lockBudget)
+	defer cancel()
+	lock, err := m.store.LockEnvironment(ctx, saved.Environment)
+	if err != nil {
+		return err
+	}
+	others, err := m.others(saved, false)
+	is, provisioned := m.store.Provisioned(saved.Environment)
+	if err = errors.Join(err, provisioned); err == nil && !others && !is {
+		err = m.store.RemoveEnvironment(saved.Environment)
+	}
+	return errors.Join(err, lock.Release())
+}
+
+// resume opens a session of the state directory as it was saved.
+func (m *Manager) resume(ctx context.Context, saved store.Session, r OpenRequest, p backends.Progress) (Session, error) {
+	if err := m.sameSession(saved, r); err != nil {
+		return Session{}, err
+	}
+	lock, err := m.store.LockSession(saved.ID)
+	if err != nil {
+		return Session{}, busySession(saved.ID, err)
+	}
+	// Whoever owned the session until now may have changed or deleted it.
+	saved, err = m.store.Load(saved.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		err = errors.Join(unknownSession(r.SessionID), m.store.Forget(r.SessionID))
+	}
+	if err == nil && saved.Removed && !onHost(saved) {
+		err = tool.Errorf(tool.EnvironmentLost, "the session %q was closed, and its environment was removed then", saved.ID).
+			WithHint("Open a new session; a persistent profile keeps its files when a session is closed.")
+	}
+	if err != nil {
+		return Session{}, known(errors.Join(err, lock.Release()))
+	}
+	saved.Closed, saved.Removed = false, false
+	saved.LastUsedAt = m.o.Now()
+	if r.Labels != nil {
+		saved.Labels = maps.Clone(r.Labels)
+	}
+	l := m.newLive(saved, lock)
+	if err := errors.Join(m.store.Save(saved), m.add(l)); err != nil {
+		return Session{}, known(errors.Join(err, lock.Release()))
+	}
+	m.sink.SessionChanged(l.current())
+	if r.Deferred {
+		return l.current(), nil
+	}
+	if _, err := l.environment(ctx, p); err != nil {
+		// It stays resumable, by this service or another.
+		_, settling := l.finish(ctx, err)
+		if err := errors.Join(settling, l.leave()); err != nil {
+			m.log.Warn("a session was not given up cleanly", "session", l.id, "error", err)
+		}
+		return Session{}, err
+	}
+	return l.current(), nil
+}
+
+// reopen is Open for a session that this service has open.
+func (m *Manager) reopen(ctx context.Context, l *live, r OpenRequest, p backends.Progress) (Session, error) {
+	l.mu.Lock()
+	saved := l.saved
+	l.mu.Unlock()
+	if err := m.sameSession(saved, r); err != nil {
+		return Session{}, err
+	}
+	if r.Labels != nil {
+		l.mu.Lock()
+		l.saved.Labels = maps.Clone(r.Labels)
+		saved = l.saved
+		l.mu.Unlock()
+		if err := m.store.Save(saved); err != nil {
+			return Session{}, known(err)
+		}
+	}
+	if !r.Deferred {
+		if err := l.dropFailed(ctx); err != nil {
+			return Session{}, known(err)
+		}
+		if _, err := l.environment(ctx, p); err != nil {
+			return Session{}, err
+		}
+	}
+	return l.current(), nil
+}
+
+// dropFailed lets go of an environment that will not come back, so that the
+// next use opens it anew or says again what is wrong.
+func (s *live) dropFailed(ctx context.Context) error {
+	s.mu.Lock()
+	env := s.env
+	failed := s.state == StateFailed && env != nil
+	if failed {
+		s.env, s.tools = nil, nil
+	}
+	s.mu.Unlock()
+	if !failed {
+		return nil
+	}
+	err := env.Detach(ctx)
+	s.stopPump()
+	return err
+}
+
+// sameSession refuses a request that asks for something else than what the
+// session is bound to.
+func (m *Manager) sameSession(saved store.Session, r OpenRequest) error {
+	for _, name := range []string{r.Profile, r.Constraints.Profile} {
+		if name != "" && name != saved.Profile.Name {
+			return invalid("profile", "the session %q is bound to the profile %q and cannot change to %q", saved.ID, saved.Profile.Name, name).
+				WithHint("Open a new session for the other profile.")
+		}
+	}
+	if r.Workspace != "" {
+		uri, _, err := workspace(r.Workspace)
+		if err != nil {
+			return err
+		}
+		if uri != saved.Workspace {
+			return invalid("workspace", "the session %q works in %s and cannot change to %s", saved.ID, place(saved.Workspace), uri)
+		}
+	}
+	if !r.Constraints.empty() {
+		limits, err := r.Constraints.forSession("constraints")
+		if err != nil {
+			return err
+		}
+		if p, err := saved.Profile.Constrain(limits); err != nil || !reflect.DeepEqual(p, saved.Profile) {
+			return invalid("constraints", "the constraints of the session %q were fixed when it was made", saved.ID)
+		}
+	}
+	return nil
+}
+
+func place(uri string) string {
+	if uri == "" {
+		return "no folder"
+	}
+	return uri
+}
+
+// plan decides all about a new session. It creates nothing.
+func (m *Manager) plan(r OpenRequest) (store.Session, error) {
+	c, err := m.o.Config.Load()
+	if err != nil {
+		return store.Session{}, known(err)
+	}
+	uri, folder, err := workspace(r.Workspace)
+	if err != nil {
+		return store.Session{}, err
+	}
+	limits, err := r.Constraints.forSession("constraints")
+	if err != nil {
+		return store.Session{}, err
+	}
+	var project config.Project
+	if folder != "" {
+		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+			return store.Session{}, invalid("workspace", "the folder %s is not there", folder)
+		}
+		if project, err = config.LoadProject(folder, c); err != nil {
+			return store.Session{}, known(err)
+		}
+	}
+	p, err := m.choose(c, project, r, folder != "")
+	if err != nil {
+		return store.Session{}, err
+	}
+	if err := enforceable(c, project, p); err != nil {
+		return store.Session{}, err
+	}
+	if p, err = p.Constrain(project.Limits); err != nil {
+		return store.Session{}, under(config.ProjectFile, err)
+	}
+	if p, err = p.Constrain(limits); err != nil {
+		return store.Session{}, under("constraints", err)
+	}
+	if p, err = p.InFolder(folder); err != nil {
+		return store.Session{}, err
+	}
+	now := m.o.Now()
+	return store.Session{
+		ID: r.SessionID, Workspace: uri, Folder: folder, Profile: p,
+		Environment: p.Identity(m.store.ID(), r.SessionID),
+		Labels:      maps.Clone(r.Labels), CreatedAt: now, LastUsedAt: now,
+	}, nil
+}
+
+// choose finds the profile of a new session: what the request names, what the
+// project chose, the configured default. A session that belongs to no folder
+// and names none is local.
+func (m *Manager) choose(c *config.Config, project config.Project, r OpenRequest, folder bool) (profile.Profile, error) {
+	name := r.Profile
+	if asked := r.Constraints.Profile; asked != "" {
+		if name != "" && name != asked {
+			return profile.Profile{}, invalid("constraints.profile", "%q clashes with the profile %q", asked, name)
+		}
+		name = asked
+	}
+	switch {
+	case name != "":
+	case !folder:
+		name = profile.Local
+	case project.Profile != "":
+		name = project.Profile
+	default:
+		name = c.Default
+	}
+	p, ok := c.Profile(name)
+	if !ok {
+		err := tool.Errorf(tool.ProfileNotFound, "there is no profile %q", name)
+		if near := profile.Nearest(name, c.Names()); near != "" {
+			return p, err.WithHint("Did you mean %q?", near)
+		}
+		return p, err.WithHint("The profiles are %s.", strings.Join(c.Names(), ", "))
+	}
+	if _, ok := m.o.Registry.Get(p.Backend); !ok {
+		return p, notBuilt(p.Backend)
+	}
+	return p, nil
+}
+
+// enforceable refuses what is configured and cannot be enforced: it would look
+// like protection and be none.
+func enforceable(c *config.Config, project config.Project, p profile.Profile) error {
+	const hint = "Take it out of the configuration to open the session without it."
+	switch {
+	case !c.Guard.Empty():
+		return tool.Errorf(tool.Unsupported, "the guard that is configured cannot be enforced by this build").WithHint(hint).WithPath("guard")
+	case !project.Guard.Empty():
+		return tool.Errorf(tool.Unsupported, "the guard in %s cannot be enforced by this build", config.ProjectFile).WithHint(hint).WithPath("guard")
+	case len(p.AllowedHosts) > 0:
+		return tool.Errorf(tool.Unsupported, "profile %q: allowed_hosts cannot be enforced by this build", p.Name).
+			WithHint("Choose the network none or enabled.").WithPath("allowed_hosts")
+	}
+	for _, o := range c.Overrides {
+		if o.Profile != p.Name {
+			return tool.Errorf(tool.Unsupported, "the override of %s sends tools to the profile %q, and this build runs all tools of a session in its own profile, here %q",
+				o.Pattern, o.Profile, p.Name).WithHint(hint).WithPath("execution_environments.overrides")
+		}
+	}
+	return nil
+}
+
+// workspace reads the URI or path of the opened folder, "" for none.
+func workspace(s string) (uri, folder string, err error) {
+	if s == "" {
+		return "", "", nil
+	}
+	if filepath.IsAbs(s) {
+		folder = filepath.Clean(s)
+		return fileURI(folder), folder, nil
+	}
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return "", "", invalid("workspace", "%q is not a URI: %w", s, err)
+	case u.Scheme != "file":
+		return "", "", invalid("workspace", "the workspace must be a file URI or an absolute path, not %q", s)
+	case u.Host != "" && u.Host != "localhost" && runtime.GOOS != "windows":
+		return "", "", invalid("workspace", "the workspace %q is on another host", s)
+	}
+	folder = filepath.FromSlash(u.Path)
+	if runtime.GOOS == "windows" {
+		folder = windowsFolder(u.Host, folder)
+	}
+	if !filepath.IsAbs(folder) {
+		return "", "", invalid("workspace", "the workspace must be an absolute path, not %q", s)
+	}
+	folder = filepath.Clean(folder)
+	return fileURI(folder), folder, nil
+}
+
+// windowsFolder reads \C:\folder and, with a host, a share.
+func windowsFolder(host, path string) string {
+	if host != "" && host != "localhost" {
+		return `\\` + host + path
+	}
+	return strings.TrimPrefix(path, `\`)
+}
+
+// fileURI is the one URI of a folder, however it was written.
+func fileURI(folder string) string {
+	path := filepath.ToSlash(folder)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}

@@ -1,0 +1,210 @@
+package session
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+	"sync"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/session/store"
+)
+
+// maxProcesses bounds what is remembered of processes that have ended: names
+// for foreign ids, and which events were sent. What is dropped is learned again
+// from the environment.
+const maxProcesses = 4096
+
+// processes is what a session knows about its processes.
+type processes struct {
+	mu sync.Mutex
+	// foreign maps the service's ids to those of environments whose own are not
+	// unique.
+	foreign map[string]string
+	// told is how far the events of a process, by the environment's id, have come.
+	told map[string]progress
+	// watchers are closed at the next event of a process.
+	watchers map[string]chan struct{}
+	// starts are operations that are being started.
+	starts map[string]chan struct{}
+}
+
+// progress is which of a process's last events were sent.
+type progress int
+
+const (
+	toldEnd progress = iota + 1
+	toldClosed
+)
+
+func (p *processes) init() {
+	p.foreign = map[string]string{}
+	p.told = map[string]progress{}
+	p.watchers = map[string]chan struct{}{}
+	p.starts = map[string]chan struct{}{}
+}
+
+// idLength is the number of base32 characters in a process id of ours.
+const idLength = 20
+
+var base32Lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// ours reports whether an id has the form that our workers make, which is
+// unique everywhere.
+func ours(id string) bool {
+	random, ok := strings.CutPrefix(id, "p-")
+	return ok && len(random) == idLength && strings.Trim(random, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
+// serviceID is the id by which the editor knows a process.
+func (p *processes) serviceID(environment, id string) string {
+	if ours(id) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(environment + "\x00" + id))
+	name := "p-" + base32Lower.EncodeToString(sum[:])[:idLength]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	bound(p.foreign)
+	p.foreign[name] = id
+	return name
+}
+
+// environmentID is the id by which the environment knows a process; false when
+// it has to be looked for.
+func (p *processes) environmentID(id string) (string, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if theirs, ok := p.foreign[id]; ok {
+		return theirs, true
+	}
+	return id, ours(id)
+}
+
+// bound drops one entry of a map that is full.
+func bound[K comparable, V any](m map[K]V) {
+	if len(m) < maxProcesses {
+		return
+	}
+	for k := range m {
+		delete(m, k)
+		return
+	}
+}
+
+// advance notes that the events of a process have come to the given point, and
+// reports whether they had not been there.
+func (p *processes) advance(id string, to progress) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.told[id] >= to {
+		return false
+	}
+	if _, there := p.told[id]; !there {
+		bound(p.told)
+	}
+	p.told[id] = to
+	return true
+}
+
+// next returns a channel that is closed at the process's next event.
+func (p *processes) next(id string) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.watchers[id]
+	if c == nil {
+		c = make(chan struct{})
+		p.watchers[id] = c
+	}
+	return c
+}
+
+func (p *processes) wake(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.watchers[id]; c != nil {
+		close(c)
+		delete(p.watchers, id)
+	}
+}
+
+func (p *processes) wakeAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id, c := range p.watchers {
+		close(c)
+		delete(p.watchers, id)
+	}
+}
+
+// processEvent tells the sink about an event in the editor's words: an end and
+// the end of the output exactly once each, in this order.
+func (s *live) processEvent(e tool.ProcessEvent) {
+	p := e.Process
+	emit := func(t ProcessEventType) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.m.sink.Process(ProcessEvent{Type: t, Cause: e.Cause, Process: s.view(p)})
+	}
+	if p.Status.Terminal() {
+		if s.processes.advance(p.ID, toldEnd) {
+			if lost(p) {
+				emit(ProcessLostEvent)
+			} else {
+				emit(ProcessExitedEvent)
+			}
+		}
+		if (p.OutputClosed || lost(p)) && s.processes.advance(p.ID, toldClosed) && !lost(p) {
+			emit(ProcessClosedEvent)
+		}
+	} else {
+		switch e.Type {
+		case tool.EventStarted:
+			emit(ProcessStartedEvent)
+		case tool.EventUpdated:
+			emit(ProcessUpdatedEvent)
+		}
+	}
+	s.processes.wake(p.ID)
+}
+
+func lost(p tool.Process) bool { return p.TerminalCause == tool.CauseLost }
+
+// view is a process in the editor's words.
+func (s *live) view(p tool.Process) Process {
+	v := Process{
+		ID: s.processes.serviceID(s.saved.Environment, p.ID), SessionID: s.id, OperationID: p.OperationID,
+		Command: p.Command, Argv: p.Argv, CWD: p.CWD, Status: status(p), PID: p.PID,
+		Signal: p.Signal, Reason: p.LastError, TTY: p.TTY, Label: p.Label,
+		Owner:     Owner{Kind: tool.ActorMain, ID: p.OwnerID},
+		StartedAt: p.StartedAt, EndedAt: p.StoppedAt, TotalBytes: p.TotalBytes, OutputClosed: p.OutputClosed,
+		Environment: reference(s.saved),
+	}
+	if p.OwnerKind == tool.OwnerSubagent {
+		v.Owner.Kind = tool.ActorSubagent
+	}
+	if v.Status == ProcessExited && p.Signal == "" && p.ExitCode >= 0 {
+		v.ExitCode = &p.ExitCode
+	}
+	return v
+}
+
+func reference(b store.Session) EnvironmentRef {
+	return EnvironmentRef{Profile: b.Profile.Name, Backend: b.Profile.Backend, ID: b.Environment}
+}
+
+func status(p tool.Process) ProcessStatus {
+	switch p.Status {
+	case tool.ProcessStopped:
+		return ProcessExited
+	case tool.ProcessFailed:
+		switch {
+		case lost(p):
+			return ProcessLost
+		case p.ExitCode >= 0 || p.Signal != "":
+			return ProcessExited
+		}
+		return ProcessFailed
+	}
+	return ProcessStatus(p.Status)
+}
