@@ -35,7 +35,7 @@ type world struct {
 	env     backends.Environment
 	fs      backends.FileSystem
 	// mode is what the environment's calls get that ask for nothing.
-	mode    tool.Mode
+	mode tool.Mode
 	// What a test has ended itself is not ended again.
 	shut, removed bool
 }
