@@ -2,13 +2,139 @@ package docker
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // Check asks the daemon for its version, looks for the image and the worker,
-// and tries in a container of the image's own that what must fail fails.
+// and tries in a container of the image's own that a write which must fail
+// fails. It pulls nothing and leaves nothing.
 func (b *Backend) Check(ctx context.Context, p profile.Profile) backends.Health {
-	return backends.Health{}
+	begun := time.Now()
+	var health backends.Health
+	add := func(name string, err error, detail string) bool {
+		health.Checks = append(health.Checks, step(name, err, detail))
+		return err == nil
+	}
+	b.check(ctx, p, add)
+	health.OK = !slices.ContainsFunc(health.Checks, func(c backends.Check) bool { return !c.OK })
+	health.Duration = time.Since(begun)
+	return health
+}
+
+// step is one line of what was found.
+func step(name string, err error, detail string) backends.Check {
+	if err == nil {
+		return backends.Check{Name: name, OK: true, Detail: detail}
+	}
+	c := backends.Check{Name: name, Detail: err.Error()}
+	var failure *tool.Error
+	if errors.As(err, &failure) {
+		c.Hint = failure.Hint
+	}
+	return c
+}
+
+// check goes on for as long as add, told what was tried, says so.
+func (b *Backend) check(ctx context.Context, p profile.Profile, add func(name string, err error, detail string) bool) {
+	e, err := b.engineFor(p)
+	var d daemonInfo
+	if err == nil {
+		d, err = e.hello(ctx)
+	}
+	if !add("daemon", err, fmt.Sprintf("Docker %s (API %s) on %s, %s", d.Version, d.API, d.System, d.Platform)) {
+		return
+	}
+	if !add("endpoint", nil, e.endpoint.String()) || !add("profile", refuse(p), "every member can be applied") {
+		return
+	}
+	local := p
+	local.Pull = pullNever
+	image, err := ensureImage(ctx, e, d, local, nil)
+	if !add("image", err, fmt.Sprintf("%s for %s", p.Image, image.Platform)) {
+		return
+	}
+	if p.Worker == "" {
+		worker, err := b.binaries.find(workerArch(d, image))
+		if !add("worker", err, fmt.Sprintf("%s, SHA-256 %s", worker.Path, worker.Sum)) {
+			return
+		}
+	}
+	b.try(ctx, p, add)
+}
+
+// try opens a container as a session would and looks what can be done in it.
+func (b *Backend) try(ctx context.Context, p profile.Profile, add func(string, error, string) bool) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	id := b.random()
+	binding := backends.Binding{
+		Session: "check", Environment: "caisson-" + id, Store: "check",
+		Profile: trial(p), Secrets: backends.Secrets{Token: id + b.random()},
+	}
+	begun := time.Now()
+	env, err := b.Open(ctx, binding, nil)
+	took := time.Since(begun).Round(time.Millisecond)
+	if !add("container", err, fmt.Sprintf("made, reached and ready in %s", took)) {
+		return
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+		defer cancel()
+		if err := errors.Join(env.Detach(ctx), b.Remove(ctx, binding)); err != nil {
+			add("removal", err, "")
+		}
+	}()
+	detail, err := confined(ctx, env)
+	add("confinement", err, detail)
+}
+
+// trial is the profile for a container that is removed at once: nothing that
+// depends on an opened folder, and nothing that is kept.
+func trial(p profile.Profile) profile.Profile {
+	p.Persistent, p.Shared, p.ContainerPolicy = false, false, profile.PolicyPerSession
+	p.Lifetime = checkTimeout
+	p.Pull = pullNever
+	p.HostWorkspace, p.MountReadOnly = "", false
+	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(m profile.Mount) bool {
+		return strings.Contains(m.Source, profile.WorkspaceFolder)
+	})
+	return p
+}
+
+// confined tries a write that a read-only command may not do: to a directory
+// that everybody may write to, so that nothing else can be what refuses it.
+func confined(ctx context.Context, env backends.Environment) (string, error) {
+	const path = "/tmp/caisson-proof"
+	arguments, err := json.Marshal(map[string]string{"command": "echo proof > " + path})
+	if err != nil {
+		return "", err
+	}
+	result, err := env.Call(ctx, tool.Request{ID: "check", Name: "bash", Arguments: arguments, Mode: tool.ReadOnly})
+	var failure *tool.Error
+	if errors.As(err, &failure) && failure.Kind == tool.Unsupported && strings.Contains(failure.Message, "shell") {
+		return "the image has no shell to try it with", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var ran struct {
+		ExitCode int `json:"exit_code"`
+	}
+	if err := json.Unmarshal(result.StructuredContent, &ran); err != nil {
+		return "", err
+	}
+	if ran.ExitCode == 0 {
+		return "", tool.Errorf(tool.Internal, "a read-only command could write to %s", path).
+			WithHint("report this: commands are not confined in this container")
+	}
+	return "a write of a read-only command was refused", nil
 }

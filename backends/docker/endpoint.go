@@ -87,6 +87,13 @@ func defaultHost(goos string) string {
 
 // host checks the address and adds TLS as the environment says.
 func (c chooser) host(host, from string) (endpoint, error) {
+	if rest, ok := strings.CutPrefix(host, "http://"); ok {
+		host = "tcp://" + rest // what the CLI takes it for
+	}
+	rest, secure := strings.CutPrefix(host, "https://")
+	if secure {
+		host = "tcp://" + rest
+	}
 	e := endpoint{Host: host, From: from}
 	if err := checkHost(host); err != nil {
 		return e, tool.Errorf(tool.ConfigInvalid, "%s is %q: %v", from, host, err).
@@ -96,7 +103,7 @@ func (c chooser) host(host, from string) (endpoint, error) {
 		return e, nil
 	}
 	dir := c.getenv("DOCKER_CERT_PATH")
-	if dir == "" && c.getenv("DOCKER_TLS_VERIFY") == "" {
+	if dir == "" && !secure && c.getenv("DOCKER_TLS_VERIFY") == "" {
 		return e, nil
 	}
 	if dir == "" {

@@ -28,6 +28,11 @@ import (
 // This is the only file that imports the engine's client library. It turns our
 // types into the library's and its errors into ours, and decides nothing.
 
+// connectionError is a daemon that could not be spoken to at all.
+type connectionError struct{ error }
+
+func (e connectionError) Unwrap() error { return e.error }
+
 // What an engine's answer can mean beside success.
 var (
 	errNotFound = errors.New("not found")
@@ -127,25 +132,32 @@ func (e *engine) close() error { return e.api.Close() }
 
 // hello makes sure that the daemon answers and says what it is.
 func (e *engine) hello(ctx context.Context) (daemonInfo, error) {
+	const doing = "asking the docker daemon what it is"
 	limit := answerTimeout
 	if e.endpoint.scheme() == "ssh" {
 		limit = sshTimeout
 	} else if err := e.probe(ctx); err != nil {
-		return daemonInfo{}, e.unreachable(err)
+		if ctx.Err() != nil {
+			err = ctx.Err() // not the daemon's fault
+		}
+		return daemonInfo{}, e.failed(doing, err)
 	}
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	ping, err := e.api.Ping(bounded)
 	if err != nil {
-		if ctx.Err() == nil && bounded.Err() != nil {
-			err = fmt.Errorf("it did not answer within %s", limit)
+		switch {
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		case bounded.Err() != nil:
+			err = connectionError{fmt.Errorf("it did not answer within %s", limit)}
 		}
-		return daemonInfo{}, e.unreachable(err)
+		return daemonInfo{}, e.failed(doing, err)
 	}
 	e.api.NegotiateAPIVersionPing(ping)
 	info, err := e.api.Info(bounded)
 	if err != nil {
-		return daemonInfo{}, e.failed("asking what it is", err)
+		return daemonInfo{}, e.failed(doing, err)
 	}
 	d := daemonInfo{
 		ID:       info.ID,
@@ -167,7 +179,7 @@ func (e *engine) probe(ctx context.Context) error {
 	scheme, address, _ := strings.Cut(e.endpoint.Host, "://")
 	conn, err := e.dial(ctx, scheme, address)
 	if err != nil {
-		return err
+		return connectionError{err}
 	}
 	return conn.Close()
 }
@@ -446,7 +458,7 @@ func (e *engine) failed(doing string, err error) error {
 		return nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s: %w", doing, err)
-	case client.IsErrConnectionFailed(err):
+	case client.IsErrConnectionFailed(err), errors.As(err, new(connectionError)):
 		return e.unreachable(err)
 	}
 	answer := e.answered(doing, err)

@@ -1,0 +1,77 @@
+package docker
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends"
+)
+
+func TestPrune(t *testing.T) {
+	image := bare(t)
+	e := testEngine(t)
+	living := newBackend(t, echo(t))
+	dead := newBackend(t, variant(t, t.Name()))
+	dead.owner = deadOwner(t)
+	far := newBackend(t, echo(t))
+	far.owner = deadOwner(t)
+	far.owner.Host = "another-machine"
+
+	store := newBinding(t, living, image).Store
+	make := func(b *Backend, store string) backends.Binding {
+		binding := newBinding(t, b, image)
+		binding.Store = store
+		binding.Profile.Persistent = true
+		_, binding = created(t, b, binding)
+		return binding
+	}
+	orphan := make(dead, store)
+	known := make(dead, store)
+	owned := make(living, store)
+	elsewhere := make(far, store)
+	foreign := make(dead, newBinding(t, living, image).Store)
+	// A volume whose container somebody removed by hand.
+	lonely := "caisson-test-" + living.random()
+	if err := e.makeVolume(t.Context(), lonely, dead.labels(kindEnvironment, orphan, nil)); err != nil {
+		t.Fatal(err)
+	}
+
+	prune := func(o backends.PruneOptions) []string {
+		t.Helper()
+		o.Store, o.Live = store, map[string]bool{known.Environment: true}
+		found := must(living.prune(t.Context(), e, o))(t)
+		var names []string
+		for _, r := range found {
+			if r.Backend != "docker" || r.Reason == "" || r.CreatedAt.IsZero() {
+				t.Errorf("an unclear line: %+v", r)
+			}
+			if r.Kind == "container" || r.ID == lonely {
+				names = append(names, fmt.Sprintf("%s %s", r.Kind, r.ID))
+			}
+		}
+		return names
+	}
+	want := []string{"container " + orphan.Environment, "volume " + lonely}
+	if got := prune(backends.PruneOptions{DryRun: true, OlderThan: time.Hour}); len(got) > 0 {
+		t.Errorf("older than an hour: %q", got)
+	}
+	if got := prune(backends.PruneOptions{DryRun: true}); !slices.Equal(got, want) {
+		t.Errorf("a dry run found %q, want %q", got, want)
+	}
+	if got := prune(backends.PruneOptions{}); !slices.Equal(got, want) {
+		t.Errorf("pruned %q, want %q", got, want)
+	}
+	if got := prune(backends.PruneOptions{}); len(got) > 0 {
+		t.Errorf("pruned again: %q", got)
+	}
+	for _, kept := range []backends.Binding{known, owned, elsewhere, foreign} {
+		if _, err := e.container(t.Context(), kept.Environment); err != nil {
+			t.Errorf("it removed too much: %v", err)
+		}
+	}
+	if _, err := e.container(t.Context(), orphan.Environment); err == nil {
+		t.Error("the orphan is still there")
+	}
+}

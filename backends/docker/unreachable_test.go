@@ -1,0 +1,158 @@
+package docker
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// A person learns within this time that a daemon is not there.
+const patience = 3 * time.Second
+
+func TestUnreachable(t *testing.T) {
+	short := privateDir(t)
+	nothing := filepath.Join(short, "none.sock")
+	dead := filepath.Join(short, "dead.sock")
+	l := must(net.ListenUnix("unix", &net.UnixAddr{Name: dead, Net: "unix"}))(t)
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	silent := must(net.Listen("unix", filepath.Join(short, "silent.sock")))(t)
+	defer silent.Close()
+	forbidden := filepath.Join(short, "forbidden.sock")
+	guarded := must(net.Listen("unix", forbidden))(t)
+	defer guarded.Close()
+	if err := os.Chmod(forbidden, 0); err != nil {
+		t.Fatal(err)
+	}
+	used := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	free := used.Addr().String()
+	used.Close()
+
+	tests := []struct {
+		name, host, fails, hint string
+		unprivileged            bool
+	}{
+		{name: "no socket", host: "unix://" + nothing, fails: "no such file", hint: "start docker"},
+		{name: "nobody listens", host: "unix://" + dead, fails: "refused", hint: "not running"},
+		{name: "no answer", host: "unix://" + silent.Addr().String(), fails: "did not answer", hint: "docker --host"},
+		{name: "no right", host: "unix://" + forbidden, fails: "permission denied", hint: "group docker", unprivileged: true},
+		{name: "refused", host: "tcp://" + free, fails: "refused", hint: "docker_host"},
+		// An address that is reserved for documentation answers nothing.
+		{name: "no route", host: "tcp://192.0.2.1:2375", fails: "192.0.2.1"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if test.unprivileged && os.Getuid() == 0 {
+				t.Skip("root has every right")
+			}
+			b := newBackend(t, "")
+			binding := bindingTo(test.host)
+			begun := time.Now()
+			h, binding, err := b.host(binding)
+			if err == nil {
+				err = h.Create(t.Context(), binding, nil)
+			}
+			if took := time.Since(begun); took > patience {
+				t.Errorf("it took %s", took)
+			}
+			if err == nil || tool.KindOf(err) != tool.BackendUnavailable ||
+				!strings.Contains(err.Error(), test.host) || !strings.Contains(err.Error(), test.fails) {
+				t.Errorf("got %v, want it to name %s and %q", err, test.host, test.fails)
+			}
+			if !strings.Contains(hintOf(err), test.hint) {
+				t.Errorf("the hint is %q, want %q", hintOf(err), test.hint)
+			}
+			if err := b.Remove(t.Context(), binding); tool.KindOf(err) != tool.BackendUnavailable {
+				t.Errorf("removing: %v", err)
+			}
+			if health := b.Check(t.Context(), binding.Profile); health.OK || len(health.Checks) == 0 || !strings.Contains(health.Checks[0].Detail, test.host) {
+				t.Errorf("the check found %+v", health)
+			}
+		})
+	}
+}
+
+func TestUnreachableThroughSSH(t *testing.T) {
+	// A double for ssh that says what ssh says when it cannot connect.
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "ssh"), "#!/bin/sh\necho 'ssh: connect to host box port 22: No route to host' >&2\nexit 255\n")
+	if err := os.Chmod(filepath.Join(dir, "ssh"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	b := newBackend(t, "")
+	h, binding, err := b.host(bindingTo("ssh://me@box"))
+	if err == nil {
+		err = h.Create(t.Context(), binding, nil)
+	}
+	if err == nil || !strings.Contains(err.Error(), "No route to host") || !strings.Contains(err.Error(), "ssh://me@box") {
+		t.Errorf("got %v", err)
+	}
+	if hint := hintOf(err); hint != "try: ssh me@box docker version" {
+		t.Errorf("the hint is %q", hint)
+	}
+}
+
+// Against a double of a daemon: the version spoken is the newest that both know.
+func TestNegotiation(t *testing.T) {
+	for _, test := range []struct{ daemon, spoken string }{
+		{"1.41", "1.41"}, {"1.44", "1.44"}, {"1.51", "1.51"}, {"1.99", "1.51"},
+	} {
+		t.Run(test.daemon, func(t *testing.T) {
+			path := filepath.Join(privateDir(t), "d.sock")
+			l := must(net.Listen("unix", path))(t)
+			var asked string
+			server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Api-Version", test.daemon)
+				w.Header().Set("Ostype", "linux")
+				w.Header().Set("Content-Type", "application/json")
+				if strings.HasSuffix(r.URL.Path, "/info") {
+					asked = r.URL.Path
+					_, _ = w.Write([]byte(`{"ID":"x","OSType":"linux","Architecture":"aarch64","ServerVersion":"99",` +
+						`"OperatingSystem":"Docker Desktop","SecurityOptions":["name=seccomp,profile=default","name=rootless","name=userns"]}`))
+				}
+			})}
+			served := make(chan error, 1)
+			go func() { served <- server.Serve(l) }()
+			t.Cleanup(func() { server.Close(); <-served })
+
+			e := must(newEngine(endpoint{Host: "unix://" + path}))(t)
+			defer e.close()
+			d := must(e.hello(t.Context()))(t)
+			if d.API != test.spoken || asked != "/v"+test.spoken+"/info" {
+				t.Errorf("spoke %s and asked %s, want %s", d.API, asked, test.spoken)
+			}
+			if d.Platform != (platform{OS: "linux", Arch: "arm64"}) || !d.Rootless || !d.Remapped {
+				t.Errorf("understood %+v", d)
+			}
+		})
+	}
+}
+
+func TestDialIsCancelled(t *testing.T) {
+	silent := must(net.Listen("unix", filepath.Join(privateDir(t), "s.sock")))(t)
+	defer silent.Close()
+	e := must(newEngine(endpoint{Host: "unix://" + silent.Addr().String()}))(t)
+	defer e.close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := e.exec(ctx, "c", []string{"x"}); err == nil || !strings.Contains(err.Error(), "deadline") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func bindingTo(host string) backends.Binding {
+	return backends.Binding{
+		Session: "s", Environment: "caisson-" + strings.Repeat("0", 32), Store: "none",
+		Profile: profile.Profile{Name: "p", Backend: profile.Docker, Image: "i", DockerHost: host, Workspace: "/workspace"},
+	}
+}
