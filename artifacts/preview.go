@@ -88,8 +88,9 @@ func preview(c Content, name string, maxBytes int64) (Preview, error) {
 	return p, err
 }
 
-// readText fills in the text. Twice the bytes that may be shown are enough:
-// only UTF-16 shrinks when it becomes UTF-8, by half at most.
+// readText fills in the text. Twice the bytes that may be shown, and a mark, are
+// enough: only UTF-16 shrinks when it becomes UTF-8, by half at most. What is
+// cut at their end lies behind what is shown.
 func (p *Preview) readText(c Content, f format, maxBytes int64) error {
 	raw, err := readHead(c, 2*maxBytes+4)
 	if err != nil {
@@ -101,7 +102,7 @@ func (p *Preview) readText(c Content, f format, maxBytes int64) error {
 	if enc, ok := detectEncoding(raw, whole); ok {
 		f.encoding = enc
 	}
-	text, err := f.encoding.decode(raw, whole)
+	text, err := f.encoding.decode(raw)
 	if err != nil {
 		return err
 	}

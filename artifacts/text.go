@@ -106,44 +106,22 @@ func trimCut(text []byte) []byte {
 	return text
 }
 
-// decode makes UTF-8 of a text, without its byte order mark. Unless whole is
-// set, a character that is cut at the end is left out; what is invalid
-// otherwise becomes U+FFFD.
-func (e encoding) decode(text []byte, whole bool) (string, error) {
+// decode makes UTF-8 of a text, without its byte order mark. What is invalid,
+// a character that is cut at the end too, becomes U+FFFD.
+func (e encoding) decode(text []byte) (string, error) {
 	var out []byte
 	var err error
 	switch e {
 	case utf16LEEncoding, utf16BEEncoding:
-		if !whole {
-			text = text[:len(text)&^1]
-		}
 		out, err = unicode.UTF16(unicode.BigEndian, unicode.ExpectBOM).NewDecoder().Bytes(text)
-		if err == nil && !whole && endsInSurrogate(e, text) {
-			out = bytes.TrimSuffix(out, []byte("\uFFFD"))
-		}
 	case latin1Encoding:
 		out, err = charmap.ISO8859_1.NewDecoder().Bytes(text)
 	case cp1252Encoding:
 		out, err = charmap.Windows1252.NewDecoder().Bytes(text)
 	default:
-		if !whole {
-			text = trimCut(text)
-		}
 		out = bytes.ToValidUTF8(bytes.TrimPrefix(text, bomUTF8), []byte("\uFFFD"))
 	}
 	return string(out), err
-}
-
-// endsInSurrogate reports whether the last unit is the first half of a pair.
-func endsInSurrogate(e encoding, text []byte) bool {
-	if len(text) < 2 {
-		return false
-	}
-	high := text[len(text)-1]
-	if e == utf16BEEncoding {
-		high = text[len(text)-2]
-	}
-	return high >= 0xd8 && high < 0xdc
 }
 
 // cut shortens the text to at most n bytes, on a character boundary.
