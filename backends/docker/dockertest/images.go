@@ -20,6 +20,9 @@ const (
 	UserID   = 1000
 )
 
+// Open is a directory of the [Shell] image that everybody may write to.
+const Open = "/srv"
+
 // Bare is an image of one file, which is no program: there is no shell, no
 // library, no user list, nothing else.
 func Bare() Image {
@@ -62,16 +65,18 @@ func SkeletonMounts() []profile.Mount {
 	return mounts
 }
 
-// Shell is an image with bash, git and the small commands that tests use, taken
+// Shell is an image with bash, git and the small commands that scripts use, taken
 // from this machine with the libraries that they need.
 func Shell(ctx context.Context) (Image, error) {
-	programs := []string{
-		"bash", "sh", "cat", "chmod", "cp", "date", "dd", "env", "head", "id", "ln", "ls", "mkdir", "mv", "ps",
-		"readlink", "rm", "seq", "sleep", "stat", "tail", "touch", "true", "false", "uname", "wc", "yes", "git",
-	}
+	programs := strings.Fields(`bash sh git
+		awk basename cat chmod chown cmp cp cut date dd dirname echo env expr false find grep head id kill ln ls
+		mkdir mkfifo mknod mktemp mv nohup od printf ps pwd readlink realpath rm rmdir sed seq setsid sha256sum
+		sleep sort stat stty sync tail tee test timeout touch tr true truncate tty uname uniq wc xargs yes`)
 	i, err := Programs(ctx, programs...)
 	i.Files = append(i.Files, lists()...)
-	i.Files = append(i.Files, File{Path: "/tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777})
+	for _, dir := range []string{"/tmp", Open} {
+		i.Files = append(i.Files, File{Path: dir, Mode: fs.ModeDir | fs.ModeSticky | 0o777})
+	}
 	return i, err
 }
 
