@@ -190,7 +190,8 @@ func (s *live) reach(ctx context.Context, backend backends.Backend, b backends.B
 func (s *live) shut(ctx context.Context, env backends.Environment) error {
 	ctx, cancel := context.WithTimeout(ctx, s.saved.Profile.ShutdownTimeout)
 	defer cancel()
-	if err := env.Shutdown(ctx); err != nil {
+	// What is gone already needs no end.
+	if err := env.Shutdown(ctx); err != nil && tool.KindOf(err) != tool.EnvironmentLost {
 		return known(err)
 	}
 	s.mu.Lock()

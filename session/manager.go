@@ -39,13 +39,15 @@ type Options struct {
 }
 
 // Manager owns the sessions of one service process. Its methods may be called
-// concurrently; their errors are of type [*tool.Error].
+// concurrently; their errors have a [*tool.Error] in their chain.
 type Manager struct {
 	o     Options
 	store *store.Store
 	sink  Sink
 	log   *slog.Logger
 	watch *watch
+
+	expire sync.Once
 
 	// ctx ends when Shutdown has begun, and with it whatever opens an
 	// environment; work counts the goroutines that belong to the manager.
@@ -130,6 +132,27 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		return tool.Errorf(tool.Timeout, "not every environment could be detached in time: %w", context.Cause(ctx))
 	}
+}
+
+// expireArtifacts removes, once and beside everything else, the artifacts that
+// are kept no longer. A configuration with an error removes none.
+func (m *Manager) expireArtifacts() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.o.Artifacts == nil || m.down {
+		return
+	}
+	m.expire.Do(func() {
+		m.work.Go(func() {
+			c, err := m.o.Config.Load()
+			if err == nil {
+				_, err = m.o.Artifacts.Expire(m.ctx, c.Keep)
+			}
+			if err != nil && m.ctx.Err() == nil {
+				m.log.Warn("old artifacts were not removed", "error", err)
+			}
+		})
+	})
 }
 
 // find returns the session if this service has it open.

@@ -95,6 +95,7 @@ func (m *Manager) create(ctx context.Context, r OpenRequest, p backends.Progress
 	if err := m.add(l); err != nil {
 		return Session{}, false, errors.Join(err, m.store.Forget(saved.ID), lock.Release())
 	}
+	m.expireArtifacts()
 	m.sink.SessionChanged(l.current())
 	if r.Deferred {
 		return l.current(), false, nil

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/caisson-dev/caisson/backends/tool"
-	"github.com/caisson-dev/caisson/session/store"
 )
 
 // maxProcesses bounds what is remembered of processes that have ended: names
@@ -178,7 +177,9 @@ func (s *live) view(p tool.Process) Process {
 		Signal: p.Signal, Reason: p.LastError, TTY: p.TTY, Label: p.Label,
 		Owner:     Owner{Kind: tool.ActorMain, ID: p.OwnerID},
 		StartedAt: p.StartedAt, EndedAt: p.StoppedAt, TotalBytes: p.TotalBytes, OutputClosed: p.OutputClosed,
-		Environment: reference(s.saved),
+		Environment: EnvironmentRef{
+			Profile: s.saved.Profile.Name, Backend: s.saved.Profile.Backend, ID: s.saved.Environment,
+		},
 	}
 	if p.OwnerKind == tool.OwnerSubagent {
 		v.Owner.Kind = tool.ActorSubagent
@@ -187,10 +188,6 @@ func (s *live) view(p tool.Process) Process {
 		v.ExitCode = &p.ExitCode
 	}
 	return v
-}
-
-func reference(b store.Session) EnvironmentRef {
-	return EnvironmentRef{Profile: b.Profile.Name, Backend: b.Profile.Backend, ID: b.Environment}
 }
 
 func status(p tool.Process) ProcessStatus {
