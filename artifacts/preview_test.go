@@ -145,6 +145,19 @@ func TestLateLatin1AndLateNUL(t *testing.T) {
 	}
 }
 
+func TestCharacterAcrossTheEndOfTheHead(t *testing.T) {
+	s, _, _ := newStore(t)
+	text := "x" + strings.Repeat("ä", sniffLen) // every second byte is in the middle of one
+	a := publish(t, s, "s-1", "text", text)
+	if p, err := s.PreviewOf(a, 0); err != nil || p.Encoding != "utf-8" || p.Text != text || a.MediaType != "text/plain" {
+		t.Errorf("%s, %s, %v", a.MediaType, p.Encoding, err)
+	}
+	a = publish(t, s, "s-1", "long", strings.Repeat(text, 10))
+	if p, err := s.PreviewOf(a, 1001); err != nil || p.Encoding != "utf-8" || p.Text != text[:1001] {
+		t.Errorf("%s, %d bytes, %v", p.Encoding, len(p.Text), err)
+	}
+}
+
 func encode(t *testing.T, w, h int, how func(*bytes.Buffer, image.Image) error) string {
 	t.Helper()
 	var b bytes.Buffer

@@ -281,11 +281,15 @@ func TestListIsOrderedAndSkipsWhatIsTorn(t *testing.T) {
 	a := publish(t, s, "s-1", "a", "1")
 	b := publish(t, s, "s-2", "b", "2")
 	c := publish(t, s, "s-1", "c", "3")
+	record, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(recordPath("s-1", a.ID, "a"))))
+	if err != nil {
+		t.Fatal(err)
+	}
 	torn := filepath.Join(dir, "index", "s-1", strings.Repeat("0", 64)+"-00.json")
 	for path, data := range map[string]string{
 		torn: `{"id":`,
 		filepath.Join(dir, "index", "s-1", "notes.txt"):                       "not ours",
-		filepath.Join(dir, "index", "s-1", strings.Repeat("1", 64)+"-0.json"): `{"id":"` + a.ID + `","sessionId":"s-2","name":"a"}`,
+		filepath.Join(dir, "index", "s-2", strings.Repeat("1", 64)+"-0.json"): string(record), // somebody copied it
 	} {
 		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
 			t.Fatal(err)
