@@ -57,6 +57,8 @@ func Main(args []string) (handled bool, code int) {
 // usageError is what package flag has told the user already.
 type usageError struct{ error }
 
+func (u usageError) Unwrap() error { return u.error }
+
 func exitCode(command string, err error) int {
 	var usage usageError
 	switch {
