@@ -59,7 +59,7 @@ func TestReconnect(t *testing.T) {
 // with it.
 func TestIdle(t *testing.T) {
 	o := options(t)
-	o.Lifetime, o.RemoveWhenIdle = time.Second, true
+	o.Lifetime, o.RemoveWhenIdle = shortLife, true
 	start(t, o)
 	root := filepath.Join(t.TempDir(), "work")
 	c := connect(t, o, root)
@@ -79,7 +79,7 @@ func TestIdle(t *testing.T) {
 // A connection that says nothing does not keep the worker alive.
 func TestIdleDespiteSilentConnection(t *testing.T) {
 	o := options(t)
-	o.Lifetime = time.Second
+	o.Lifetime = shortLife
 	start(t, o)
 	conn := dial(t, o.Listen)
 	defer conn.Close()
@@ -253,10 +253,25 @@ func TestCommandAtOwnSocket(t *testing.T) {
 	}
 	// The same from here is answered.
 	cmd := exec.Command(exe, args[1:]...)
-	cmd.Stdin = strings.NewReader(frame + "\n")
-	out, err := cmd.Output()
-	if err != nil || !strings.Contains(string(out), `"version":4`) {
-		t.Errorf("attach from beside the worker: %q, %v", out, err)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(in, frame)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil || !strings.Contains(line, `"version":4`) {
+		t.Errorf("attach from beside the worker: %q, %v", line, err)
+	}
+	in.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 

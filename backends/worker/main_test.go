@@ -33,6 +33,10 @@ const token = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 // patience is how long tests wait for what should come at once.
 const patience = 30 * time.Second
 
+// shortLife is a lifetime that is waited for: longer than a start takes, the
+// second included that the race detector sleeps at the end of a starter.
+const shortLife = 3 * time.Second
+
 // options are those of a worker on a socket, with directories of the test's own.
 func options(t *testing.T) worker.Options {
 	t.Helper()

@@ -69,10 +69,16 @@ func send(conn halfCloser, message any) error {
 	return conn.CloseWrite()
 }
 
+// errNoRequest is an end of input where a message should be.
+var errNoRequest = errors.New("no message came")
+
 func receive(conn io.Reader, message any) error {
 	b, err := io.ReadAll(io.LimitReader(conn, maxControl+1))
 	if err != nil {
 		return err
+	}
+	if len(b) == 0 {
+		return errNoRequest
 	}
 	if len(b) > maxControl {
 		return fmt.Errorf("a message of more than %d bytes", maxControl)

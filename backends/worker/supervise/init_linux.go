@@ -168,7 +168,11 @@ func (in *supervisor) control(ctx context.Context, conn *net.UnixConn) {
 		return
 	}
 	var reply controlReply
-	if err := in.ensure(ctx, conn); err != nil {
+	err := in.ensure(ctx, conn)
+	if errors.Is(err, errNoRequest) {
+		return // somebody looked whether we are here
+	}
+	if err != nil {
 		reply.Error = err.Error()
 		in.o.Log.Error("start a worker", "error", err)
 	}
@@ -247,6 +251,7 @@ func (in *supervisor) start(ctx context.Context, c *child) {
 		in.forget(c)
 		return
 	}
+	pid := s.process.Pid
 	// The reaper waits for it, not we.
 	if err := s.process.Release(); err != nil {
 		in.o.Log.Warn("release the worker's handle", "error", err)
@@ -257,7 +262,7 @@ func (in *supervisor) start(ctx context.Context, c *child) {
 		in.signal(c, unix.SIGKILL)
 		return
 	}
-	in.o.Log.Info("worker started", "pid", c.pid, "session", c.o.Session)
+	in.o.Log.Info("worker started", "pid", pid, "session", c.o.Session)
 }
 
 // signal sends a signal to a worker that was not reaped.

@@ -211,7 +211,7 @@ func TestInit(t *testing.T) {
 // The idle limit of the last worker is that of the environment.
 func TestInitIdle(t *testing.T) {
 	io, ao := initOptions(t)
-	io.Lifetime, ao.Worker.Lifetime = 2*time.Second, time.Second
+	io.Lifetime, ao.Worker.Lifetime = 4*time.Second, 3*time.Second
 	supervisor := startInit(t, io, false)
 	c := connect(t, startAttach(t, ao), ao.Mark, t.TempDir())
 	if err := c.Close(); err != nil {
@@ -235,7 +235,7 @@ func TestInitUnused(t *testing.T) {
 // A persistent environment outlives its workers.
 func TestInitPersistent(t *testing.T) {
 	io, ao := initOptions(t)
-	io.Lifetime, io.Persistent, ao.Worker.Lifetime = time.Second, true, time.Second
+	io.Lifetime, io.Persistent, ao.Worker.Lifetime = time.Second, true, 3*time.Second
 	startInit(t, io, false)
 	root := t.TempDir()
 	if err := connect(t, startAttach(t, ao), ao.Mark, root).Close(); err != nil {
