@@ -98,6 +98,20 @@ func (r *Root) Lstat(name string) (fs.FileInfo, error) {
 	return info, r.leaves(name, err)
 }
 
+// Readlink returns where a symbolic link leads, as it is written there.
+func (r *Root) Readlink(name string) (string, error) {
+	target, err := r.root.Readlink(name)
+	if err == nil || !escapes(err) {
+		return target, err
+	}
+	local, err := r.resolve(name, false)
+	if err != nil {
+		return "", err
+	}
+	target, err = r.root.Readlink(local)
+	return target, r.leaves(name, err)
+}
+
 // openRoot opens a directory as a root of its own, from which no name leads
 // further up.
 func (r *Root) openRoot(name string) (*os.Root, error) {

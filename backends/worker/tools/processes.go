@@ -1,0 +1,144 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+type processArgs struct {
+	Action      string  `json:"action" required:""`
+	ProcessID   string  `json:"process_id"`
+	WaitMS      *int64  `json:"wait_ms"`
+	OffsetBytes *int64  `json:"offset_bytes"`
+	MaxBytes    *int64  `json:"max_bytes"`
+	Input       *string `json:"input"`
+}
+
+// The actions of the tool process.
+const (
+	actionRead   = "read"
+	actionWrite  = "write"
+	actionStop   = "stop"
+	actionList   = "list"
+	actionUpdate = "update"
+)
+
+type processResult struct {
+	Process tool.Process `json:"process"`
+}
+
+type processList struct {
+	Processes []tool.Process `json:"processes"`
+}
+
+type processOutput struct {
+	Process     tool.Process `json:"process"`
+	Output      string       `json:"output"`
+	StartOffset int64        `json:"start_offset"`
+	EndOffset   int64        `json:"end_offset"`
+	TotalBytes  int64        `json:"total_bytes"`
+	// Truncated says that output before start_offset is no longer kept.
+	Truncated bool `json:"truncated"`
+	TimedOut  bool `json:"timed_out"`
+	EOF       bool `json:"eof"`
+	Lossy     bool `json:"lossy,omitzero"`
+}
+
+func (s *Set) process(ctx context.Context, c *call, a processArgs) (tool.Result, error) {
+	if err := errors.Join(
+		between("wait_ms", a.WaitMS, 0, maxWait),
+		between("offset_bytes", a.OffsetBytes, 0, maxOffset),
+		between("max_bytes", a.MaxBytes, 1, maxOffset)); err != nil {
+		return tool.Result{}, err
+	}
+	if a.Action != actionList && a.ProcessID == "" {
+		return tool.Result{}, refuse("process_id is missing; the action list tells the ids")
+	}
+	var p tool.Process
+	var err error
+	switch a.Action {
+	case actionList:
+		list, err := s.o.Commands.List(ctx)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		return result(processList{append([]tool.Process{}, list...)})
+	case actionRead:
+		return s.readProcess(ctx, c, a)
+	case actionWrite:
+		if a.Input == nil {
+			return tool.Result{}, refuse("input is missing")
+		}
+		if err := c.mayCommand(); err != nil {
+			return tool.Result{}, err
+		}
+		p, err = s.o.Commands.Write(ctx, a.ProcessID, []byte(*a.Input))
+	case actionStop:
+		if err := c.mayCommand(); err != nil {
+			return tool.Result{}, err
+		}
+		p, err = s.o.Commands.Stop(ctx, a.ProcessID)
+	case actionUpdate:
+		p, err = s.update(ctx, a)
+	default:
+		return tool.Result{}, refuse("action is %q; it must be %s, %s, %s, %s or %s", a.Action, actionRead, actionWrite, actionStop, actionList, actionUpdate)
+	}
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return result(processResult{p})
+}
+
+// mayCommand keeps a read-only caller from steering a process that may have
+// wider rights than the caller.
+func (c *call) mayCommand() error {
+	if c.mode == tool.ReadOnly {
+		return tool.Errorf(tool.Denied, "the permission mode read_only does not allow steering processes").
+			WithHint("call it in the mode standard")
+	}
+	return nil
+}
+
+func (s *Set) readProcess(ctx context.Context, c *call, a processArgs) (tool.Result, error) {
+	limit := s.limit(c, maxProcessBytes)
+	if a.MaxBytes != nil {
+		limit = int(min(int64(limit), *a.MaxBytes))
+	}
+	if a.MaxBytes == nil && a.OffsetBytes == nil {
+		limit = min(limit, defaultTail)
+	}
+	r, err := s.o.Commands.Read(ctx, a.ProcessID, tool.ReadOptions{
+		MaxBytes: limit, OffsetBytes: a.OffsetBytes, Wait: time.Duration(or(a.WaitMS, 0)) * time.Millisecond,
+	})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	out := r.Output
+	// A character that the page cuts begins the next one, unless no more comes.
+	complete := r.Process.OutputClosed && r.EndOffset == r.TotalBytes
+	if n := whole(out); n > 0 && !complete {
+		out = out[:n]
+	}
+	res := processOutput{
+		Process: r.Process, StartOffset: r.StartOffset, EndOffset: r.StartOffset + int64(len(out)), TotalBytes: r.TotalBytes,
+		Truncated: r.Truncated, TimedOut: r.TimedOut, EOF: complete,
+	}
+	res.Output, res.Lossy = text(out)
+	return result(res)
+}
+
+// update waits until the process has written more or ended, and returns its
+// record.
+func (s *Set) update(ctx context.Context, a processArgs) (tool.Process, error) {
+	p, err := s.o.Commands.Get(ctx, a.ProcessID)
+	if err != nil || or(a.WaitMS, 0) == 0 || p.Status.Terminal() {
+		return p, err
+	}
+	r, err := s.o.Commands.Read(ctx, a.ProcessID, tool.ReadOptions{
+		MaxBytes: 1, OffsetBytes: &p.TotalBytes, Wait: time.Duration(*a.WaitMS) * time.Millisecond,
+	})
+	return r.Process, err
+}

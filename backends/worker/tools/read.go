@@ -1,0 +1,361 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/workspace"
+)
+
+type readArgs struct {
+	Path         string `json:"path" required:""`
+	Offset       *int64 `json:"offset"`
+	Limit        *int64 `json:"limit"`
+	Continuation string `json:"continuation"`
+	Encoding     string `json:"encoding"`
+	ByteOffset   *int64 `json:"byte_offset"`
+	ByteLimit    *int64 `json:"byte_limit"`
+}
+
+// readResult is a page of text.
+type readResult struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+	// ContentSHA256 is of the whole file, as write_file and edit_file tell it;
+	// left out for a long file of which only a part was read.
+	ContentSHA256 string `json:"content_sha256,omitempty"`
+	StartLine     int64  `json:"start_line"`
+	NumLines      int64  `json:"num_lines"`
+	TotalLines    *int64 `json:"total_lines,omitempty"`
+	Truncated     bool   `json:"truncated"`
+	// Continuation reads the next page.
+	Continuation string `json:"continuation,omitempty"`
+	// Lossy says that bytes which are not UTF-8 stand as U+FFFD.
+	Lossy bool `json:"lossy,omitempty"`
+}
+
+// bytesResult is a page of bytes.
+type bytesResult struct {
+	Path          string `json:"path"`
+	Content       string `json:"content"`
+	Encoding      string `json:"encoding"`
+	ContentSHA256 string `json:"content_sha256,omitempty"`
+	ByteOffset    int64  `json:"byte_offset"`
+	NumBytes      int64  `json:"num_bytes"`
+	Size          int64  `json:"size"`
+	Truncated     bool   `json:"truncated"`
+	Continuation  string `json:"continuation,omitempty"`
+}
+
+// imageResult goes with an image part.
+type imageResult struct {
+	Path          string `json:"path"`
+	MIMEType      string `json:"mime_type"`
+	Size          int64  `json:"size"`
+	ContentSHA256 string `json:"content_sha256"`
+}
+
+// reading is one open file that is being read.
+type reading struct {
+	ctx   context.Context
+	file  *os.File
+	info  fs.FileInfo
+	path  string // as results give it
+	after *position
+}
+
+func (s *Set) readFile(ctx context.Context, c *call, a readArgs) (tool.Result, error) {
+	if err := a.check(); err != nil {
+		return tool.Result{}, err
+	}
+	name, err := s.o.Root.Name(a.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	f, info, err := s.o.Root.Open(name)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer f.Close()
+	if info.IsDir() {
+		return tool.Result{}, refuse("%q is a directory; list_files lists it", workspace.Format(name))
+	}
+	r := &reading{ctx: ctx, file: f, info: info, path: workspace.Format(name)}
+	if a.Continuation != "" {
+		if r.after, err = parsePosition(a.Continuation, info); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	if a.Encoding == "base64" {
+		return r.bytes(a, s.limit(c, maxReadBytes))
+	}
+	head, err := r.head()
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if mime := image(head); mime != "" && a.Offset == nil && a.Limit == nil {
+		return r.image(mime)
+	}
+	if bytes.IndexByte(head, 0) >= 0 {
+		return tool.Result{}, refuse("%q is a binary file of %d bytes; read it with encoding base64, byte_offset and byte_limit, or with a command", r.path, info.Size())
+	}
+	limit := defaultReadBytes
+	if a.Limit != nil {
+		limit = maxReadBytes
+	}
+	return r.text(a, s.limit(c, limit))
+}
+
+func (a *readArgs) check() error {
+	switch {
+	case a.Encoding != "" && a.Encoding != "utf8" && a.Encoding != "base64":
+		return refuse("encoding is %q; it must be utf8 or base64", a.Encoding)
+	case a.Encoding == "base64" && (a.Offset != nil || a.Limit != nil):
+		return refuse("offset and limit count lines; with encoding base64 give byte_offset and byte_limit")
+	case a.Encoding != "base64" && (a.ByteOffset != nil || a.ByteLimit != nil):
+		return refuse("byte_offset and byte_limit need encoding base64")
+	case a.Continuation != "" && (a.Offset != nil || a.ByteOffset != nil):
+		return refuse("a continuation goes on where its page ended; leave the offset out")
+	}
+	return errors.Join(
+		between("offset", a.Offset, 1, maxOffset),
+		between("limit", a.Limit, 1, maxOffset),
+		between("byte_offset", a.ByteOffset, 0, maxOffset),
+		between("byte_limit", a.ByteLimit, 1, maxOffset))
+}
+
+// head is the beginning of the file.
+func (r *reading) head() ([]byte, error) {
+	head := make([]byte, min(sniffBytes, max(r.info.Size(), 512)))
+	n, err := r.file.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return head[:n], nil
+}
+
+// image tells the kinds of images that models can see by how they begin.
+func image(head []byte) string {
+	switch {
+	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):
+		return "image/png"
+	case bytes.HasPrefix(head, []byte("\xff\xd8\xff")):
+		return "image/jpeg"
+	case bytes.HasPrefix(head, []byte("GIF87a")), bytes.HasPrefix(head, []byte("GIF89a")):
+		return "image/gif"
+	case len(head) >= 12 && string(head[:4]) == "RIFF" && string(head[8:12]) == "WEBP":
+		return "image/webp"
+	}
+	return ""
+}
+
+func (r *reading) image(mime string) (tool.Result, error) {
+	if r.info.Size() > maxImageBytes {
+		return tool.Result{}, refuse("the image %q has %d bytes, at most %d can be shown; make a smaller copy of it", r.path, r.info.Size(), maxImageBytes)
+	}
+	data, err := io.ReadAll(io.LimitReader(r.file, maxImageBytes+1))
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if len(data) > maxImageBytes {
+		return tool.Result{}, refuse("the image %q grows while it is read", r.path)
+	}
+	sum := sha256.Sum256(data)
+	res, err := result(imageResult{r.path, mime, int64(len(data)), hex.EncodeToString(sum[:])})
+	res.Content = []tool.Part{{Type: tool.PartImage, Data: base64.StdEncoding.EncodeToString(data), MIMEType: mime}}
+	return res, err
+}
+
+// bytes reads a range of bytes.
+func (r *reading) bytes(a readArgs, limit int) (tool.Result, error) {
+	// Base64 is what the result's limit counts.
+	limit = min(limit, maxEncoded/4*3)
+	if a.ByteLimit != nil {
+		limit = int(min(int64(limit), *a.ByteLimit))
+	}
+	res := bytesResult{Path: r.path, Encoding: "base64", Size: r.info.Size(), ByteOffset: or(a.ByteOffset, 0)}
+	if r.after != nil {
+		res.ByteOffset, res.ContentSHA256 = r.after.offset, r.after.sum
+	}
+	data := make([]byte, min(int64(limit), max(0, r.info.Size()-res.ByteOffset)))
+	n, err := r.file.ReadAt(data, res.ByteOffset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return tool.Result{}, err
+	}
+	res.Content, res.NumBytes = base64.StdEncoding.EncodeToString(data[:n]), int64(n)
+	if r.after == nil && r.info.Size() <= maxHashed {
+		sum := sha256.New()
+		if err := r.each(0, func(b []byte) bool { sum.Write(b); return true }); err != nil {
+			return tool.Result{}, err
+		}
+		res.ContentSHA256 = hex.EncodeToString(sum.Sum(nil))
+	}
+	if end := res.ByteOffset + res.NumBytes; end < r.info.Size() {
+		res.Truncated = true
+		res.Continuation = newPosition(r.info, 0, end, nil, res.ContentSHA256).String()
+	}
+	return result(res)
+}
+
+// each calls f for pieces of the file from offset on, until it returns false.
+func (r *reading) each(offset int64, f func([]byte) bool) error {
+	buffer := make([]byte, min(readChunk, max(r.info.Size()-offset+1, 512)))
+	for {
+		if r.ctx.Err() != nil {
+			return context.Cause(r.ctx)
+		}
+		n, err := r.file.ReadAt(buffer, offset)
+		offset += int64(n)
+		if n > 0 && !f(buffer[:n]) {
+			return nil
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// text reads lines.
+func (r *reading) text(a readArgs, limit int) (tool.Result, error) {
+	p := lines{
+		from: or(a.Offset, 1), want: or(a.Limit, defaultReadLines), room: limit, line: 1,
+		count: r.info.Size() <= maxCounted,
+	}
+	var start int64
+	if r.after != nil {
+		// The first page has counted and hashed.
+		start, p.line, p.from, p.count = r.after.offset, r.after.line, r.after.line, false
+	} else if r.info.Size() <= maxHashed {
+		p.sum = sha256.New()
+	}
+	p.offset = start
+	if err := r.each(start, p.take); err != nil {
+		return tool.Result{}, err
+	}
+	return r.page(&p)
+}
+
+// page makes the result of the lines that were read.
+func (r *reading) page(p *lines) (tool.Result, error) {
+	if n := fit(p.content, maxEncoded); n < len(p.content) {
+		p.content, p.cut = p.content[:n], true
+	}
+	res := readResult{Path: r.path, StartLine: p.from, Truncated: p.cut}
+	res.Content, res.Lossy = text(p.content)
+	newlines := int64(bytes.Count(p.content, newline))
+	res.NumLines = newlines
+	if n := len(p.content); n > 0 && p.content[n-1] != '\n' {
+		res.NumLines++
+	}
+	if r.after != nil {
+		res.TotalLines, res.ContentSHA256 = r.after.total, r.after.sum
+	} else if total, ok := p.total(); ok {
+		res.TotalLines = &total
+		if p.sum != nil {
+			res.ContentSHA256 = hex.EncodeToString(p.sum.Sum(nil))
+		}
+	}
+	if p.cut {
+		res.Continuation = newPosition(r.info, p.from+newlines, p.start+int64(len(p.content)), res.TotalLines, res.ContentSHA256).String()
+	}
+	if res.NumLines == 0 && p.from > 1 && r.after == nil {
+		if res.TotalLines != nil {
+			return tool.Result{}, refuse("offset is %d, but %q has %d lines", p.from, r.path, *res.TotalLines)
+		}
+		return tool.Result{}, refuse("offset is %d, which is after the last line of %q", p.from, r.path)
+	}
+	return result(res)
+}
+
+var newline = []byte{'\n'}
+
+// lines picks a range of lines out of a stream and counts the others.
+type lines struct {
+	from  int64     // the first line that is wanted
+	want  int64     // how many
+	room  int       // bytes that the content may still have
+	count bool      // go on to the end for the number of lines
+	sum   hash.Hash // nil: not wanted
+
+	line    int64 // the number of the line at offset
+	offset  int64 // of the next piece
+	start   int64 // of the content
+	content []byte
+	full    bool // the range is complete or there is no more room
+	cut     bool // there is more behind the content
+	last    byte // the last byte that went by
+	stopped bool // before the end
+}
+
+// take is given the stream piece by piece and returns whether it wants more.
+func (p *lines) take(b []byte) bool {
+	if p.sum != nil {
+		p.sum.Write(b)
+	}
+	p.last = b[len(b)-1]
+	end := p.offset + int64(len(b))
+	for len(b) > 0 && p.line < p.from {
+		// Whole pieces before the range are only counted.
+		if n := int64(bytes.Count(b, newline)); p.line+n < p.from {
+			p.line += n
+			b = nil
+			break
+		}
+		b = b[bytes.IndexByte(b, '\n')+1:]
+		p.line++
+	}
+	if p.line >= p.from && p.content == nil && !p.full && len(b) > 0 {
+		p.start = end - int64(len(b))
+	}
+	for len(b) > 0 && !p.full {
+		n := bytes.IndexByte(b, '\n') + 1
+		whole := n > 0
+		if !whole {
+			n = len(b)
+		}
+		if n > p.room {
+			n = character(b, p.room)
+			whole, p.full = false, true
+		}
+		p.content = append(p.content, b[:n]...)
+		p.room -= n
+		b = b[n:]
+		if whole {
+			p.line++
+			p.full = p.line-p.from >= p.want || p.room == 0
+		}
+	}
+	p.offset = end
+	if len(b) > 0 {
+		p.cut = true
+		p.line += int64(bytes.Count(b, newline))
+		if !p.count {
+			p.stopped = true
+			return false
+		}
+	}
+	return true
+}
+
+// total is the number of lines of the stream, if it was seen to its end.
+func (p *lines) total() (int64, bool) {
+	if p.stopped {
+		return 0, false
+	}
+	if p.offset > 0 && p.last != '\n' {
+		return p.line, true
+	}
+	return p.line - 1, true
+}
