@@ -1,0 +1,55 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+func event(i int) backends.Event {
+	return backends.Event{Process: &tool.ProcessEvent{Process: tool.Process{ID: strconv.Itoa(i)}}}
+}
+
+func TestHub(t *testing.T) {
+	h := newHub()
+	quick, slow, early := h.Subscribe(), h.Subscribe(), h.Subscribe()
+	early.Close()
+	if _, err := early.Next(t.Context()); tool.KindOf(err) != tool.Cancelled {
+		t.Errorf("next of a closed one: %v", err)
+	}
+	for i := range maxQueued + 1 {
+		h.publish(event(i))
+		if e, err := quick.Next(t.Context()); err != nil || e.Process.Process.ID != strconv.Itoa(i) {
+			t.Fatalf("event %d: %+v, %v", i, e, err)
+		}
+	}
+	// The slow one gets what was queued, and then is told.
+	for i := range maxQueued {
+		if e, err := slow.Next(t.Context()); err != nil || e.Process.Process.ID != strconv.Itoa(i) {
+			t.Fatalf("queued event %d: %+v, %v", i, e, err)
+		}
+	}
+	if _, err := slow.Next(t.Context()); tool.KindOf(err) != tool.Overloaded {
+		t.Errorf("after it fell behind: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := quick.Next(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("next after the context ended: %v", err)
+	}
+	h.publish(event(7))
+	h.close(errDetached())
+	if e, err := quick.Next(t.Context()); err != nil || e.Process.Process.ID != "7" {
+		t.Errorf("the last event: %+v, %v", e, err)
+	}
+	if _, err := quick.Next(t.Context()); tool.KindOf(err) != tool.Cancelled {
+		t.Errorf("after the end: %v", err)
+	}
+	if _, err := h.Subscribe().Next(t.Context()); tool.KindOf(err) != tool.Cancelled {
+		t.Errorf("a late subscriber: %v", err)
+	}
+}
