@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
+)
+
+// testVersion is what the program under test is stamped with.
+const testVersion = "v1.2.3-test"
+
+// programDir has the program as users get it: static, stripped and stamped.
+var programDir string
+
+func TestMain(m *testing.M) {
+	code, err := testMain(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func testMain(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "caisson-program-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // nothing is served by failing now
+	program := filepath.Join(dir, "caisson")
+	if runtime.GOOS == "windows" {
+		program += ".exe"
+	}
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+testVersion, "-o", program, ".") //nolint:noctx // before the tests
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return 1, fmt.Errorf("the program cannot be built: %w", err)
+	}
+	programDir = dir
+	code = m.Run()
+	if code == 0 {
+		err = goleak.Find()
+	}
+	return code, err
+}
+
+// TestScript runs testdata/script: what a person types and must see. Each
+// script has a home of its own, and a runtime directory whose path is short
+// enough for sockets.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			runtimeDir, err := os.MkdirTemp("", "crt") //nolint:usetesting // t.TempDir is too long for a socket's path
+			if err != nil {
+				return err
+			}
+			e.Defer(func() {
+				if err := os.RemoveAll(runtimeDir); err != nil {
+					t.Error(err)
+				}
+			})
+			e.Setenv("PATH", programDir+string(os.PathListSeparator)+os.Getenv("PATH"))
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("XDG_RUNTIME_DIR", runtimeDir)
+			for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "CAISSON_CONFIG"} {
+				e.Setenv(name, "")
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exec-code": execCode},
+		Condition: func(name string) (bool, error) {
+			switch name {
+			case "docker":
+				return exec.Command("docker", "info").Run() == nil, nil //nolint:noctx // a condition has no context
+			default:
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+		},
+	})
+}
+
+// execCode is the script command "exec-code CODE PROGRAM [ARGS...]": the program
+// must end with this exit code.
+func execCode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exec-code code program [args...]")
+	}
+	code := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%s cannot be run: %v", args[1], err)
+	}
+	if strconv.Itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/rpc/protocol"
+	"github.com/caisson-dev/caisson/session"
+)
+
+func (a *app) profileCommand() *cobra.Command {
+	return group("profile", "List and try the profiles of the configuration", a.profileListCommand(), a.profileCheckCommand())
+}
+
+func (a *app) profileListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the profiles; the default one is marked",
+		Example: `  caisson profile list
+  caisson profile list --json | jq -r .profiles[].name`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd, func(ctx context.Context, m *session.Manager) error {
+				list, def, err := m.Profiles(ctx)
+				if perr := a.printProfiles(list, def, asJSON); perr != nil {
+					return perr
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, in the shape of profile/list")
+	return cmd
+}
+
+func (a *app) printProfiles(list []session.ProfileInfo, def string, asJSON bool) error {
+	if asJSON {
+		out := protocol.ProfileListResult{Default: def, Profiles: make([]protocol.ProfileInfo, len(list))}
+		for i, p := range list {
+			out.Profiles[i] = protocol.ProfileInfo{Name: p.Name, Backend: p.Backend, Summary: p.Summary, Valid: p.Problem == nil}
+			if p.Problem != nil {
+				out.Profiles[i].Problem = p.Problem.Error()
+			}
+		}
+		return a.printJSON(out)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\tPROFILE\tBACKEND\tSUMMARY")
+	for _, p := range list {
+		mark, summary := "", p.Summary
+		if p.Name == def {
+			mark = "*"
+		}
+		if p.Problem != nil {
+			summary = "cannot be used: " + p.Problem.Error()
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", mark, p.Name, p.Backend, summary)
+	}
+	return w.Flush()
+}
+
+func (a *app) profileCheckCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check [PROFILE]",
+		Short: "Really try a profile, step by step",
+		Long: `Really tries a profile (the default one when none is named): the engine answers
+and has the image, the host key is known, a write that must fail does fail. Exit
+code 4 when something does not work.`,
+		Example: `  caisson profile check
+  caisson profile check isolated --json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.with(cmd, func(ctx context.Context, m *session.Manager) error {
+				var name string
+				if len(args) == 1 {
+					name = args[0]
+				} else {
+					var err error
+					if _, name, err = m.Profiles(ctx); err != nil {
+						return err
+					}
+				}
+				health, err := m.CheckProfile(ctx, name)
+				if err != nil {
+					return err
+				}
+				return a.printHealth(health, asJSON)
+			})
+		},
+		ValidArgsFunction: a.profileNames,
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, in the shape of profile/check")
+	return cmd
+}
+
+// printHealth prints what a check found and fails when it is not well.
+func (a *app) printHealth(h backends.Health, asJSON bool) error {
+	if asJSON {
+		out := protocol.Health{OK: h.OK, Checks: make([]protocol.Check, len(h.Checks)), DurationMs: h.Duration.Milliseconds()}
+		for i, c := range h.Checks {
+			out.Checks[i] = protocol.Check(c)
+		}
+		if err := a.printJSON(out); err != nil {
+			return err
+		}
+	} else if err := a.printChecks(h.Checks); err != nil {
+		return err
+	}
+	if !h.OK {
+		return exitError{code: exitNegative}
+	}
+	return nil
+}
+
+func (a *app) printChecks(checks []backends.Check) error {
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	for _, c := range checks {
+		mark := "ok"
+		if !c.OK {
+			mark = "FAILED"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", mark, c.Name, c.Detail)
+		if c.Hint != "" {
+			fmt.Fprintf(w, "\t\t%s\n", c.Hint)
+		}
+	}
+	return w.Flush()
+}
+
+// completeProfiles completes the value of --profile.
+func (a *app) completeProfiles(cmd *cobra.Command) {
+	if err := cmd.RegisterFlagCompletionFunc("profile", a.profileNames); err != nil {
+		panic(err) // the flag is not there: a mistake of the program
+	}
+}
+
+func (a *app) profileNames(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if len(args) == 0 || cmd.Name() == "call" {
+		_ = a.with(cmd, func(ctx context.Context, m *session.Manager) error {
+			list, _, err := m.Profiles(ctx)
+			for _, p := range list {
+				names = append(names, p.Name+"\t"+p.Summary)
+			}
+			return err
+		}) // completion has nobody to tell an error to
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/rpc/protocol"
+	"github.com/caisson-dev/caisson/session"
+)
+
+func (a *app) pruneCommand() *cobra.Command {
+	var r session.PruneRequest
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Remove what crashes left behind",
+		Long: `Removes containers, volumes and the like that Caisson made and whose owner is
+proven gone: an environment that no session knows, made by a process of this
+machine that is dead. Nothing of another machine is touched.`,
+		Example: `  caisson prune --dry-run
+  caisson prune --backend docker --older-than 24h`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd, func(ctx context.Context, m *session.Manager) error {
+				removed, err := m.Prune(ctx, r)
+				if perr := a.printResources(removed, asJSON); perr != nil {
+					return perr
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&r.Backend, "backend", "", "only what this `backend` made")
+	cmd.Flags().BoolVar(&r.DryRun, "dry-run", false, "only say what would be removed")
+	cmd.Flags().DurationVar(&r.OlderThan, "older-than", 0, "only what is older than this `time`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, in the shape of backend/prune")
+	return cmd
+}
+
+func (a *app) printResources(list []backends.Resource, asJSON bool) error {
+	if asJSON {
+		out := protocol.BackendPruneResult{Resources: make([]protocol.Resource, len(list))}
+		for i, r := range list {
+			out.Resources[i] = protocol.Resource{
+				Backend: r.Backend, Kind: r.Kind, ID: r.ID, Environment: r.Environment,
+				SessionID: r.Session, CreatedAt: r.CreatedAt, Reason: r.Reason,
+			}
+		}
+		return a.printJSON(out)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	for _, r := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Backend, r.Kind, r.ID, r.CreatedAt.Local().Format(time.DateTime), r.Reason)
+	}
+	return w.Flush()
+}

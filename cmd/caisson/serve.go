@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caisson-dev/caisson/rpc"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Serve an editor over stdin and stdout",
+		Long: `Serves one client, an editor or any other program, over stdin and stdout with
+JSON-RPC 2.0 in Content-Length frames. Logs go to stderr, and to the client.
+
+The service ends with its client. Environments are let go of, not removed: a
+session that is opened again by its id finds its processes running, until the
+idle limit of its profile.`,
+		Example: `  caisson serve
+  caisson serve --config ./caisson.json --log-level debug 2>caisson.log`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := a.logger("info")
+			if err != nil {
+				return err
+			}
+			out := os.Stdout
+			// Frames only: whatever else is printed by mistake goes to stderr.
+			os.Stdout = os.Stderr
+			code, err := rpc.Serve(cmd.Context(), rpc.Options{
+				In: a.in, Out: out, Log: log, Version: version, Open: a.open,
+			})
+			if code == rpc.ExitOK && err == nil {
+				return nil
+			}
+			return exitError{code: code, err: err}
+		},
+	}
+}
