@@ -50,6 +50,7 @@ type Backend struct {
 	caller   string // uid:gid
 	binaries binaries
 	workers  workers
+	users    users
 
 	mu      sync.Mutex
 	engines map[string]*engine

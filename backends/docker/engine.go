@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -45,6 +46,10 @@ type engine struct {
 	api       *client.Client
 	transport *http.Transport
 	dial      dialFunc
+
+	mu    sync.Mutex
+	info  daemonInfo
+	asked time.Time // when info was
 }
 
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
@@ -155,9 +160,20 @@ func (e *engine) hello(ctx context.Context) (daemonInfo, error) {
 		return daemonInfo{}, e.failed(doing, err)
 	}
 	e.api.NegotiateAPIVersionPing(ping)
-	info, err := e.api.Info(bounded)
+	return e.describe(bounded)
+}
+
+// describe is what the daemon says about itself, which changes with a restart
+// only and takes it longer than all else that a container needs before its start.
+func (e *engine) describe(ctx context.Context) (daemonInfo, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.asked.IsZero() && time.Since(e.asked) < infoAge {
+		return e.info, nil
+	}
+	info, err := e.api.Info(ctx)
 	if err != nil {
-		return daemonInfo{}, e.failed(doing, err)
+		return daemonInfo{}, e.failed("asking the docker daemon what it is", err)
 	}
 	d := daemonInfo{
 		ID:       info.ID,
@@ -171,6 +187,7 @@ func (e *engine) hello(ctx context.Context) (daemonInfo, error) {
 		d.Rootless = d.Rootless || name == "name=rootless"
 		d.Remapped = d.Remapped || name == "name=userns"
 	}
+	e.info, e.asked = d, time.Now()
 	return d, nil
 }
 

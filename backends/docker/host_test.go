@@ -20,7 +20,7 @@ import (
 )
 
 // created makes the container of a binding.
-func created(t *testing.T, b *Backend, binding backends.Binding) (*host, backends.Binding) {
+func created(t testing.TB, b *Backend, binding backends.Binding) (*host, backends.Binding) {
 	t.Helper()
 	h, binding, err := b.host(binding)
 	if err != nil {

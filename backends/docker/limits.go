@@ -15,6 +15,8 @@ const (
 	// idleConnection is how long an unused connection to a daemon is kept; over
 	// ssh each is a process.
 	idleConnection = 30 * time.Second
+	// infoAge is how long a daemon is believed to be what it said it was.
+	infoAge = time.Minute
 	// createTimeout bounds the creation of a container. It is not cut short by
 	// the caller: a creation that was cancelled half-way would leave a container
 	// that nobody knows of.
@@ -40,6 +42,9 @@ const (
 	// maxPasswdBytes bounds the user list that is read from an image: it is the
 	// image's own and so not to be trusted.
 	maxPasswdBytes = 1 << 20
+	// maxUsers is how many users of images are remembered: more images than
+	// anybody has profiles.
+	maxUsers = 256
 	// maxConfigBytes bounds a file of the docker CLI's configuration.
 	maxConfigBytes = 4 << 20
 	// maxStderrBytes is what is kept of what a failed exec or ssh says; the end

@@ -49,7 +49,7 @@ func build(name string) (string, error) {
 var buildEcho = sync.OnceValues(func() (string, error) { return build("echo") })
 
 // echo is the stand-in for the worker's program.
-func echo(t *testing.T) string {
+func echo(t testing.TB) string {
 	t.Helper()
 	path, err := buildEcho()
 	if err != nil {
@@ -63,7 +63,7 @@ const testVersion = "docker-test"
 
 // newBackend is a backend whose worker is the program, on the daemon of this
 // machine.
-func newBackend(t *testing.T, program string) *Backend {
+func newBackend(t testing.TB, program string) *Backend {
 	t.Helper()
 	b := New(Options{Executable: program, Version: testVersion})
 	t.Cleanup(func() {
@@ -76,7 +76,7 @@ func newBackend(t *testing.T, program string) *Backend {
 
 // newBinding is a binding of its own to a profile for the image. Whatever it
 // leads to is removed with the test, and the test fails when something is left.
-func newBinding(t *testing.T, b *Backend, image string) backends.Binding {
+func newBinding(t testing.TB, b *Backend, image string) backends.Binding {
 	t.Helper()
 	id := b.random()
 	binding := backends.Binding{
@@ -98,7 +98,7 @@ func newBinding(t *testing.T, b *Backend, image string) backends.Binding {
 }
 
 // privateDir is a directory with a short path that only its user may enter.
-func privateDir(t *testing.T) string {
+func privateDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "c-")
 	if err != nil {
@@ -113,7 +113,7 @@ func privateDir(t *testing.T) string {
 }
 
 // removeAll removes what is left of a store, worker volumes included.
-func removeAll(t *testing.T, store string) {
+func removeAll(t testing.TB, store string) {
 	t.Helper()
 	e := testEngine(t)
 	ctx := testContext(t)
@@ -133,7 +133,7 @@ func removeAll(t *testing.T, store string) {
 }
 
 // testEngine is a connection of the test's own to this machine's daemon.
-func testEngine(t *testing.T) *engine {
+func testEngine(t testing.TB) *engine {
 	t.Helper()
 	e := must(newEngine(endpoint{Host: defaultHost("linux"), From: "the test"}))(t)
 	t.Cleanup(func() { e.close() })
@@ -142,7 +142,7 @@ func testEngine(t *testing.T) *engine {
 }
 
 // left are the containers and volumes of a store, worker volumes aside.
-func left(t *testing.T, store string) []string {
+func left(t testing.TB, store string) []string {
 	t.Helper()
 	e := testEngine(t)
 	var names []string
@@ -174,17 +174,17 @@ func hintOf(err error) string {
 	return ""
 }
 
-// bare loads the image of one file.
-func bare(t *testing.T) string {
-	t.Helper()
-	return dockertest.Use(t, dockertest.Bare())
-}
-
 // testContext outlives the test, for what is done by its Cleanup too, and ends
 // before the test binary does.
-func testContext(t *testing.T) context.Context {
+func testContext(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// bare loads the image of one file.
+func bare(t testing.TB) string {
+	t.Helper()
+	return dockertest.Use(t, dockertest.Bare())
 }
