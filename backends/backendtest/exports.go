@@ -82,7 +82,8 @@ func testExports(w *world) {
 
 func testLargeExports(w *world) {
 	const largest = 256 << 20
-	w.sh(fmt.Sprintf("dd if=/dev/zero of=large bs=1 count=0 seek=%d 2>/dev/null && dd if=/dev/zero of=larger bs=1 count=0 seek=%d 2>/dev/null", largest, 257<<20))
+	// Holes are enough, and quick.
+	w.sh(fmt.Sprintf("dd if=/dev/null of=large bs=1 seek=%d 2>/dev/null && dd if=/dev/null of=larger bs=1 seek=%d 2>/dev/null", largest, 257<<20))
 	if said := w.refused("present_artifact", args{"path": "larger"}, tool.ArtifactTooLarge, tool.InvalidParams); !strings.Contains(said, "256 MiB") {
 		w.Errorf("the refusal does not name the limit: %s", said)
 	}
