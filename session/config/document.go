@@ -18,9 +18,12 @@ import (
 	"github.com/caisson-dev/caisson/backends/profile"
 )
 
-// maxFile bounds a configuration file, in bytes: it is parsed whole and by
-// recursion.
-const maxFile = 1 << 20
+// Limits of a configuration file. It is parsed whole and by recursion, and a
+// project's may come from anybody.
+const (
+	maxFile  = 1 << 20 // bytes
+	maxDepth = 64      // objects and lists around one value
+)
 
 // document is a parsed file that can tell where its members stand.
 type document struct {
@@ -78,7 +81,11 @@ func parse(name string, text []byte) (*document, *Error) {
 	if len(bytes.TrimSpace(d.text)) == 0 {
 		return nil, d.errorAt(0, nil, "is empty: write {} for a configuration without settings")
 	}
-	tree, err := hujson.Parse(d.text)
+	if offset, deep := tooDeep(d.text); deep {
+		return nil, d.errorAt(offset, nil, "is nested deeper than %d levels", maxDepth)
+	}
+	// The last line may be a comment, which wants its end.
+	tree, err := hujson.Parse(append(bytes.Clone(d.text), '\n'))
 	if err != nil {
 		return nil, d.syntax(err)
 	}
@@ -101,6 +108,41 @@ func invalidUTF8(text []byte) int {
 	return at
 }
 
+// tooDeep finds the bracket that opens one level too many. It need not know
+// more of the grammar than what hides brackets: strings and comments.
+func tooDeep(text []byte) (offset int, deep bool) {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch rest := text[i:]; {
+		case rest[0] == '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case bytes.HasPrefix(rest, []byte("//")):
+			i += endOf(rest, "\n")
+		case bytes.HasPrefix(rest, []byte("/*")):
+			i += endOf(rest, "*/")
+		case rest[0] == '[' || rest[0] == '{':
+			if depth++; depth > maxDepth {
+				return i, true
+			}
+		case rest[0] == ']' || rest[0] == '}':
+			depth--
+		}
+	}
+	return 0, false
+}
+
+// endOf is where a comment ends.
+func endOf(comment []byte, mark string) int {
+	if i := bytes.Index(comment[2:], []byte(mark)); i >= 0 {
+		return 2 + i
+	}
+	return len(comment)
+}
+
 // position is how hujson says where a syntax error is; columns count bytes.
 var position = regexp.MustCompile(`^hujson: line (\d+), column (\d+): (?s)(.*)$`)
 
@@ -113,7 +155,12 @@ func (d *document) syntax(err error) *Error {
 	column, _ := strconv.Atoi(m[2])
 	offset := 0
 	for range line - 1 {
-		offset += bytes.IndexByte(d.text[offset:], '\n') + 1
+		end := bytes.IndexByte(d.text[offset:], '\n')
+		if end < 0 {
+			offset = len(d.text) // in the line that was added
+			break
+		}
+		offset += end + 1
 	}
 	return d.errorAt(min(offset+column-1, len(d.text)), nil, "%s", m[3])
 }
@@ -220,7 +267,7 @@ func (d *document) problem(path profile.Path, format string, args ...any) *Error
 }
 
 func (d *document) errorAt(offset int, path profile.Path, format string, args ...any) *Error {
-	before := d.text[:offset]
+	before := d.text[:min(offset, len(d.text))]
 	lineStart := bytes.LastIndexByte(before, '\n') + 1
 	return &Error{
 		File:    d.name,

@@ -43,8 +43,11 @@ func withoutNull(s *jsonschema.Schema) {
 	if s == nil {
 		return
 	}
-	if len(s.Types) == 2 && s.Types[0] == "null" {
-		s.Type, s.Types = s.Types[1], nil
+	if len(s.Types) > 0 && s.Types[0] == "null" {
+		if len(s.Types) == 2 {
+			s.Type = s.Types[1]
+		}
+		s.Types = nil
 	}
 	for _, p := range s.Properties {
 		withoutNull(p)
