@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"go.lsp.dev/jsonrpc2"
@@ -104,7 +105,8 @@ func (s *server) handle(ctx context.Context, req *jsonrpc2.Request) (any, error)
 // admit registers a request, or says why it is not taken: the wrong time, no
 // such method, or too many at once.
 func (s *server) admit(ctx context.Context, req *jsonrpc2.Request) (*request, error) {
-	name := req.Method()
+	// The request's own text is gone when reading goes on.
+	name := strings.Clone(req.Method())
 	m, known := s.methods[name]
 	_, backlog := s.stream.Backlog()
 
@@ -193,7 +195,7 @@ func (r *request) run(params []byte) (any, error) {
 				WithHint("look at what it was to change before trying again")
 		}
 	}
-	r.forget()
+	r.forget(out.err)
 	r.traceAnswer(out.err)
 	if out.err != nil {
 		return nil, r.answerError(out.err)
@@ -215,11 +217,15 @@ func (r *request) safely(params []byte) (result any, err error) {
 }
 
 // forget takes the request from the table, so that its id can be used again
-// from the moment that its answer can be read.
-func (r *request) forget() {
+// from the moment that its answer can be read. An initialize that failed may
+// be tried again.
+func (r *request) forget(err error) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	delete(r.requests, r.id)
-	r.mu.Unlock()
+	if err != nil && r.name == protocol.MethodInitialize && r.phase == initializing {
+		r.phase = fresh
+	}
 }
 
 // release gives up what the request held; its work has ended.

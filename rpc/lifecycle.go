@@ -17,14 +17,11 @@ import (
 // may try again with other options.
 func (r *request) initialize(ctx context.Context, p *protocol.InitializeParams) (*protocol.InitializeResult, error) {
 	opened, err := r.openServices(ctx, p)
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if err != nil {
-		if r.phase == initializing {
-			r.phase = fresh
-		}
 		return nil, err
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.services = opened
 	r.client = p.Capabilities
 	if p.Trace != "" {

@@ -55,6 +55,7 @@ func (r *request) toolCall(ctx context.Context, p *protocol.ToolCallParams) (jso
 		Constraints: constraints,
 		RunID:       p.RunID,
 		NodeName:    p.NodeName,
+		Progress:    progress.steps(),
 	})
 	if err != nil {
 		return nil, err
