@@ -152,7 +152,7 @@ func (e *environment) worker(ctx context.Context) (*remote.Environment, error) {
 		}
 		return far, nil
 	}
-	return e.connect(ctx, nil)
+	return e.connect(ctx)
 }
 
 func contextError(ctx context.Context) error {
@@ -164,8 +164,8 @@ func contextError(ctx context.Context) error {
 }
 
 // connect makes the far half. The caller holds connecting.
-func (e *environment) connect(ctx context.Context, p backends.Progress) (*remote.Environment, error) {
-	far, err := e.backend.openFar(ctx, e.at, e.root.Dir(), p)
+func (e *environment) connect(ctx context.Context) (*remote.Environment, error) {
+	far, err := e.backend.openFar(ctx, e.at, e.root.Dir())
 	if err != nil {
 		return nil, err
 	}
@@ -195,9 +195,7 @@ func (e *environment) reattach(ctx context.Context, p backends.Progress) error {
 		return nil
 	}
 	p.Report("reattaching to the worker of this session")
-	e.connecting <- struct{}{}
-	defer func() { <-e.connecting }()
-	_, err = e.connect(ctx, p)
+	_, err = e.worker(ctx)
 	return err
 }
 
@@ -246,13 +244,7 @@ func (e *environment) Detach(ctx context.Context) error {
 // Shutdown ends the session's processes and its worker, whether or not this
 // environment has used it.
 func (e *environment) Shutdown(ctx context.Context) error {
-	err := e.reattach(ctx, nil)
-	if err == nil {
-		err = e.letGo(ctx, (*remote.Environment).Shutdown)
-	} else {
-		err = errors.Join(err, e.letGo(ctx, (*remote.Environment).Detach))
-	}
-	if err != nil {
+	if err := e.letGo(ctx, (*remote.Environment).Shutdown); err != nil {
 		return err
 	}
 	return e.backend.stopWorker(ctx, e.at)
@@ -273,9 +265,18 @@ func (e *environment) letGo(ctx context.Context, far func(*remote.Environment, c
 		err = far(f, ctx)
 	}
 	e.end()
-	e.pump.Wait()
-	e.near.Wait()
+	e.pump.Wait() // its source has ended
 	e.events.close(errDetached())
+	idle := make(chan struct{})
+	go func() {
+		e.near.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+		err = errors.Join(err, tool.Errorf(tool.Internal, "calls of the local session do not end: %w", ctx.Err()))
+	}
 	return errors.Join(err, e.exports.Close(), e.root.Close())
 }
 

@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -12,7 +11,6 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker"
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
-	"github.com/caisson-dev/caisson/backends/worker/process"
 	"github.com/caisson-dev/caisson/backends/worker/supervise"
 )
 
@@ -76,44 +74,12 @@ func everStarted(at backends.Binding) bool {
 	return err == nil
 }
 
-// openFar connects to the binding's worker.
-func (b *Backend) openFar(ctx context.Context, at backends.Binding, root string, p backends.Progress) (*remote.Environment, error) {
-	return remote.Open(ctx, host{b}, at, p, remote.Options{
+// openFar connects to the binding's worker, whose workspace is root.
+func (b *Backend) openFar(ctx context.Context, at backends.Binding, root string) (*remote.Environment, error) {
+	return remote.Open(ctx, host{b}, at, nil, remote.Options{
 		Backend:                  profile.Local,
 		Root:                     root,
 		RequireExistingWorkspace: true,
 		Log:                      b.o.Log,
 	})
-}
-
-// stopWorker ends a binding's worker, and what a dead one left behind.
-func (b *Backend) stopWorker(ctx context.Context, at backends.Binding) error {
-	alive, err := listening(ctx, at)
-	if err != nil {
-		return tool.Errorf(tool.Internal, "look for the local worker: %w", err)
-	}
-	if alive {
-		root, err := openRoot(at)
-		if err != nil {
-			return err
-		}
-		dir := root.Dir()
-		if err := root.Close(); err != nil {
-			return err
-		}
-		far, err := b.openFar(ctx, at, dir, nil)
-		if err != nil {
-			return fmt.Errorf("reach the local worker to stop it: %w", err)
-		}
-		if err := far.Shutdown(ctx); err != nil {
-			return err
-		}
-	}
-	if !everStarted(at) {
-		return nil
-	}
-	if _, err := process.Settle(workerState(at), at.Session); err != nil {
-		return fmt.Errorf("end what the local worker left behind: %w", err)
-	}
-	return nil
 }

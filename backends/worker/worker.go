@@ -21,6 +21,12 @@ var ErrIdle = errors.New("no connection for the worker's lifetime")
 // SessionDir is the directory of one session's records below a state directory.
 func SessionDir(state, session string) string { return filepath.Join(state, "sessions", session) }
 
+// LockPath is the file that the worker of a session holds a lock on from before
+// it listens until nothing of it is left.
+func LockPath(state, session string) string {
+	return filepath.Join(SessionDir(state, session), "worker.lock")
+}
+
 // Run serves one session until its end and returns when every process that it
 // held is stopped and reaped. On stdio that is the end of input; on a socket a
 // shutdown request, the lifetime ([ErrIdle]) or the end of ctx. Any other error
@@ -72,7 +78,7 @@ func (s *server) serveSocket() error {
 	// The predecessor of this session may still be stopping its processes.
 	waiting, cancel := context.WithTimeout(s.life, s.o.ShutdownTimeout+predecessorSlack)
 	defer cancel()
-	lock, err := endpoint.Acquire(waiting, filepath.Join(SessionDir(s.o.State, s.o.Session), "worker.lock"))
+	lock, err := endpoint.Acquire(waiting, LockPath(s.o.State, s.o.Session))
 	if err != nil {
 		return fmt.Errorf("the session's former worker has not ended: %w", err)
 	}

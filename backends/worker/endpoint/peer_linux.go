@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -45,21 +46,11 @@ func NewPeers(name string) (*Peers, error) {
 // Check says why the peer of c may not connect, or nil. A peer outside of our
 // pid namespace, the host of a container, has no ancestors here and is let in.
 func (p *Peers) Check(c *net.UnixConn) error {
-	raw, err := c.SyscallConn()
+	cred, err := credentials(c)
 	if err != nil {
 		return err
 	}
-	var cred *unix.Ucred
-	var credErr error
-	pidfd := -1
-	var pidfdErr error
-	err = raw.Control(func(fd uintptr) {
-		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		pidfd, pidfdErr = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD)
-	})
-	if err := errors.Join(err, credErr); err != nil {
-		return fmt.Errorf("who the peer is: %w", err)
-	}
+	pidfd, pidfdErr := peerPIDFD(c)
 	if pidfdErr == nil {
 		defer unix.Close(pidfd)
 	}
@@ -84,13 +75,40 @@ func (p *Peers) Check(c *net.UnixConn) error {
 	}
 }
 
-// CheckServer says why the process that listens at the other end of c is not a
-// worker of ours, or nil: a command that took the place of its worker's socket
-// would be given the session's token.
-func CheckServer(c *net.UnixConn) error {
+// peerPIDFD is a descriptor of the process at the other end of c.
+func peerPIDFD(c *net.UnixConn) (int, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return err
+		return -1, err
+	}
+	pidfd := -1
+	var optErr error
+	err = raw.Control(func(fd uintptr) {
+		pidfd, optErr = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD)
+	})
+	return pidfd, errors.Join(err, optErr)
+}
+
+// ServerPID is the process that listens at path, as the kernel knows it.
+func ServerPID(ctx context.Context, path string) (int, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", path)
+	if err != nil {
+		return 0, err
+	}
+	cred, err := credentials(conn.(*net.UnixConn))
+	if err := errors.Join(err, conn.Close()); err != nil {
+		return 0, err
+	}
+	return int(cred.Pid), nil
+}
+
+// credentials are those of the process at the other end of c when it connected
+// or began to listen.
+func credentials(c *net.UnixConn) (*unix.Ucred, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil, err
 	}
 	var cred *unix.Ucred
 	var credErr error
@@ -98,7 +116,18 @@ func CheckServer(c *net.UnixConn) error {
 		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	})
 	if err := errors.Join(err, credErr); err != nil {
-		return fmt.Errorf("who the server is: %w", err)
+		return nil, fmt.Errorf("who the other end is: %w", err)
+	}
+	return cred, nil
+}
+
+// CheckServer says why the process that listens at the other end of c is not a
+// worker of ours, or nil: a command that took the place of its worker's socket
+// would be given the session's token.
+func CheckServer(c *net.UnixConn) error {
+	cred, err := credentials(c)
+	if err != nil {
+		return err
 	}
 	if int(cred.Uid) != os.Geteuid() {
 		return fmt.Errorf("process %d belongs to user %d", cred.Pid, cred.Uid)

@@ -2,7 +2,11 @@
 
 package endpoint
 
-import "net"
+import (
+	"context"
+	"errors"
+	"net"
+)
 
 // Peers decides who may connect. Where commands are not confined there is
 // nothing that a command could gain at its worker's socket, and the directory
@@ -17,3 +21,6 @@ func (*Peers) Check(*net.UnixConn) error { return nil }
 
 // CheckServer trusts the directory that the socket is in.
 func CheckServer(*net.UnixConn) error { return nil }
+
+// ServerPID is unknown on this system.
+func ServerPID(context.Context, string) (int, error) { return 0, errors.ErrUnsupported }

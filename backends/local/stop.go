@@ -1,0 +1,92 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker"
+	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+	"github.com/caisson-dev/caisson/backends/worker/process"
+	"github.com/caisson-dev/caisson/backends/worker/supervise"
+)
+
+// stopSlack is what a worker that was told to end gets beyond its own budget.
+const stopSlack = 3 * time.Second
+
+// stopWorker ends a binding's worker, and what a dead one left behind. It
+// returns when nothing of either is there any more.
+func (b *Backend) stopWorker(ctx context.Context, at backends.Binding) error {
+	if errNoCommands() != nil || !everStarted(at) {
+		return nil
+	}
+	if err := b.askToEnd(ctx, at); err != nil {
+		return err
+	}
+	state := workerState(at)
+	budget := at.Profile.ShutdownTimeout
+	if budget <= 0 {
+		budget = worker.DefaultShutdownTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, budget+stopSlack)
+	defer cancel()
+	lock, err := endpoint.Acquire(ctx, worker.LockPath(state, at.Session))
+	if err != nil {
+		return tool.Errorf(tool.Internal, "the local worker does not end: %w", err).
+			WithHint("its state is kept in %s", state)
+	}
+	_, err = process.Settle(state, at.Session)
+	if err != nil {
+		err = fmt.Errorf("end what the local worker left behind: %w", err)
+	}
+	return errors.Join(err, lock.Unlock())
+}
+
+// askToEnd has a worker that listens shut down. One that does not let us in,
+// because its folder is gone or the session's token is, gets a signal: it ends
+// in the same order then, and only what went wrong is told its log alone.
+func (b *Backend) askToEnd(ctx context.Context, at backends.Binding) error {
+	path := workerOptions(at).Listen
+	alive, err := supervise.Listening(ctx, path)
+	if err != nil {
+		return tool.Errorf(tool.Internal, "look for the local worker: %w", err)
+	}
+	if !alive {
+		return nil
+	}
+	far, err := b.openFar(ctx, at, workspaceDir(at))
+	if err == nil {
+		return far.Shutdown(ctx)
+	}
+	b.o.Log.Info("a local worker gets a signal instead of a request to end", "session", at.Session, "reason", err)
+	pid, err := endpoint.ServerPID(ctx, path)
+	if err != nil {
+		return tool.Errorf(tool.Internal, "find the local worker's process: %w", err)
+	}
+	p, err := os.FindProcess(pid)
+	if err == nil {
+		err = p.Signal(syscall.SIGTERM)
+	}
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return tool.Errorf(tool.Internal, "end the local worker, process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// workspaceDir is the path of a binding's workspace as its worker knows it.
+func workspaceDir(at backends.Binding) string {
+	dir := at.WorkspaceFolder
+	if dir == "" {
+		dir = ownWorkspace(at)
+	}
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		return resolved
+	}
+	return dir
+}
