@@ -10,7 +10,6 @@ LDFLAGS  := -s -w -X main.version=$(VERSION)
 BUILD    := CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 RIG      := testdata/rig
 PROFILE  ?= local
-SOURCES  := $(shell git ls-files '*.go' go.mod go.sum 2>/dev/null)
 
 # Tools that only development needs, pinned, built into the clone.
 GOLANGCI_VERSION := v2.15.0
@@ -21,10 +20,8 @@ help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: bin/caisson ## Build bin/caisson: static, stripped, version stamped
-
-bin/caisson: $(SOURCES)
-	$(BUILD) -o $@ ./cmd/caisson
+build: ## Build bin/caisson: static, stripped, version stamped
+	$(BUILD) -o bin/caisson ./cmd/caisson
 
 .PHONY: demo
 demo: build ## Run the main job over real stdio frames; PROFILE=docker runs it in a container
