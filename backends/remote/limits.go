@@ -4,6 +4,57 @@ import "time"
 
 // Defaults of [Options].
 const (
+	// DefaultHandshakeTimeout is long enough for a worker that has to be started
+	// on a loaded machine, and short enough to try again within a budget.
 	DefaultHandshakeTimeout = 20 * time.Second
-	DefaultConnectBudget    = 60 * time.Second
+	// DefaultConnectBudget is how long a call waits for a connection at most.
+	DefaultConnectBudget = 60 * time.Second
+	// DefaultShutdownBudget is used for a profile without a shutdown timeout.
+	DefaultShutdownBudget = 60 * time.Second
+)
+
+const (
+	// firstBackoff and maxBackoff are the waits between attempts to connect:
+	// they double from the one to the other, each with a random part.
+	firstBackoff = 50 * time.Millisecond
+	maxBackoff   = 2 * time.Second
+	// removeBudget is how long the removal of what a failed Open created may
+	// take.
+	removeBudget = 60 * time.Second
+	// upgradeTimeout bounds the move to a shared socket, which is a matter of
+	// microseconds where it works.
+	upgradeTimeout = 3 * time.Second
+	// requestTimeout bounds requests that have no timeout of their own: about
+	// processes, files and exports. Waits that were asked for come on top.
+	requestTimeout = 60 * time.Second
+	// quiesceTimeout is how long calls in flight may take to end when the
+	// environment is let go of.
+	quiesceTimeout = 5 * time.Second
+	// closeTimeout bounds the export/close that ends every export.
+	closeTimeout = 10 * time.Second
+
+	// maxQueued is how many events wait for one subscriber before it has fallen
+	// behind.
+	maxQueued = 1024
+	// maxTracked is from how many processes on those that have ended are
+	// forgotten.
+	maxTracked = 4096
+	// maxProcesses is how many records a list of processes may hold.
+	maxProcesses = 10_000
+	// maxTools is how many tools an environment may offer.
+	maxTools = 1000
+
+	// defaultRead is how much process output one read returns when nothing is
+	// said, in bytes; maxRead is the most, and maxTextRead the most from a peer that
+	// sends text, whose escaped form must fit into a frame.
+	defaultRead = 32 << 10
+	maxRead     = 16 << 20
+	maxTextRead = 2 << 20
+	// maxExport is the largest export, in bytes.
+	maxExport = 256 << 20
+
+	// The output of a process that has ended is looked at after settleFirst, and
+	// then after waits that double up to settleMax, until it stops growing.
+	settleFirst = 100 * time.Millisecond
+	settleMax   = 5 * time.Second
 )

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
 )
 
 // Host makes and reaches the environments of one backend. Its methods may be
@@ -21,8 +24,8 @@ type Host interface {
 	// is [tool.EnvironmentLost].
 	Attach(ctx context.Context, b backends.Binding) error
 	// Dial opens a stream to the environment's worker, which it starts when none
-	// runs. An error that is [tool.EnvironmentLost], or any other that is not
-	// Retryable, ends the attempt to connect; a Retryable one is tried again.
+	// runs. An error that is not Retryable ends the attempt to connect; a
+	// Retryable one is tried again.
 	Dial(ctx context.Context, b backends.Binding) (Stream, error)
 	// Remove removes the environment and what it holds. What is gone is no error.
 	Remove(ctx context.Context, b backends.Binding) error
@@ -50,27 +53,46 @@ type Options struct {
 	// are. On a reconnect an existing workspace is always required.
 	RequireExistingWorkspace bool
 	RemoveWorkspaceOnExit    bool
-	// Foreign says that the peer is somebody else's program on a private stream,
-	// which ends with the connection: a lost connection is then
-	// [tool.EnvironmentLost] for good, and nothing is dialled again.
-	Foreign bool
 	// Required are capabilities without which the environment is of no use.
 	Required []string
-	// OnCallback answers nested calls of programs; nil refuses them.
-	OnCallback func(ctx context.Context, call tool.Request) (tool.Result, error)
+	// Tools describes the workspace tools of a peer that cannot list its own.
+	Tools []tool.Description
 	// HandshakeTimeout bounds one initialize; 0 means [DefaultHandshakeTimeout].
 	HandshakeTimeout time.Duration
 	// ConnectBudget bounds all attempts of one connect together; 0 means
 	// [DefaultConnectBudget].
 	ConnectBudget time.Duration
-	// CancelGrace is as in wire.ClientOptions.
+	// CancelGrace is as in [wire.ClientOptions].
 	CancelGrace time.Duration
 	// Log gets what nobody can be told; nil discards it.
 	Log *slog.Logger
 }
 
-// Environment is one environment behind a Host.
-type Environment struct{}
+// Environment is one environment behind a Host. It connects again by itself:
+// at the next call, or at once when a process is running whose end somebody may
+// be waiting for.
+type Environment struct {
+	host   Host
+	o      Options
+	log    *slog.Logger
+	events *hub
+	track  *tracker
+	settle *settler
+
+	life       context.Context // ends with Detach
+	end        context.CancelFunc
+	goroutines sync.WaitGroup
+
+	conn atomic.Pointer[connection] // nil while disconnected
+	info atomic.Pointer[wire.Initialized]
+
+	b backends.Binding // does not change once Open has returned
+
+	mu      sync.Mutex
+	attempt *attempt // the connect that is going on
+	lost    error    // why the environment will not come back
+	let     bool     // Detach or Shutdown has begun
+}
 
 var (
 	_ backends.Environment = (*Environment)(nil)
@@ -81,43 +103,66 @@ var (
 // connects to its worker, and returns it ready. When that fails after a
 // creation, the environment is removed again.
 func Open(ctx context.Context, h Host, b backends.Binding, p backends.Progress, o Options) (*Environment, error) {
-	return nil, errors.ErrUnsupported
+	e := newEnvironment(h, b, o)
+	err := e.open(ctx, p)
+	if err != nil {
+		return nil, errors.Join(err, e.Detach(context.WithoutCancel(ctx)))
+	}
+	return e, nil
 }
 
-func (e *Environment) Info() backends.Info { return backends.Info{} }
-
-func (e *Environment) Tools(ctx context.Context) ([]tool.Description, error) {
-	return nil, errors.ErrUnsupported
+func newEnvironment(h Host, b backends.Binding, o Options) *Environment {
+	if o.Root == "" {
+		o.Root = b.Profile.Workspace
+	}
+	if o.HandshakeTimeout <= 0 {
+		o.HandshakeTimeout = DefaultHandshakeTimeout
+	}
+	if o.ConnectBudget <= 0 {
+		o.ConnectBudget = DefaultConnectBudget
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	e := &Environment{
+		host: h, o: o, b: b, events: newHub(),
+		log: o.Log.With("environment", b.Environment, "session", b.Session),
+	}
+	e.life, e.end = context.WithCancel(context.Background())
+	e.track = newTracker(e.events)
+	e.settle = newSettler(e)
+	return e
 }
 
-func (e *Environment) Call(ctx context.Context, r tool.Request) (tool.Result, error) {
-	return tool.Result{}, errors.ErrUnsupported
+// open makes or finds the environment, and connects.
+func (e *Environment) open(ctx context.Context, p backends.Progress) error {
+	created := !e.b.Provisioned
+	if created {
+		if err := e.host.Create(ctx, e.b, p); err != nil {
+			return err
+		}
+		e.b.Provisioned = true
+	} else if err := e.host.Attach(ctx, e.b); err != nil {
+		return err
+	}
+	p.Report("connecting to the worker")
+	err := e.connect(ctx, firstConnect)
+	if err == nil || !created {
+		return err
+	}
+	remove, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeBudget)
+	defer cancel()
+	return errors.Join(err, e.host.Remove(remove, e.b))
 }
 
-func (e *Environment) Processes() backends.Processes { return nil }
-
-func (e *Environment) Events() backends.Events { return nil }
-
-func (e *Environment) Export(ctx context.Context, token string) (io.ReadCloser, error) {
-	return nil, errors.ErrUnsupported
+// Info describes the environment, as the last handshake told.
+func (e *Environment) Info() backends.Info {
+	info := backends.Info{Backend: e.o.Backend, Environment: e.b.Environment, Root: e.o.Root}
+	if in := e.info.Load(); in != nil {
+		info.Root, info.Capabilities = in.Root, in.Capabilities
+	}
+	return info
 }
 
-func (e *Environment) Detach(ctx context.Context) error { return errors.ErrUnsupported }
-
-func (e *Environment) Shutdown(ctx context.Context) error { return errors.ErrUnsupported }
-
-func (e *Environment) Stat(ctx context.Context, path string) (backends.FileInfo, error) {
-	return backends.FileInfo{}, errors.ErrUnsupported
-}
-
-func (e *Environment) ReadDirectory(ctx context.Context, path string) ([]backends.FileInfo, error) {
-	return nil, errors.ErrUnsupported
-}
-
-func (e *Environment) ReadFile(ctx context.Context, path string, offset, length int64) ([]byte, error) {
-	return nil, errors.ErrUnsupported
-}
-
-func (e *Environment) WriteFile(ctx context.Context, path string, data []byte) (backends.FileInfo, error) {
-	return backends.FileInfo{}, errors.ErrUnsupported
-}
+// Events carries the process events and changes of state of this environment.
+func (e *Environment) Events() backends.Events { return e.events }

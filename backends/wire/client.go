@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -386,6 +387,29 @@ func (c *Client) Close() error {
 	err := c.fail(ErrClosed)
 	c.goroutines.Wait()
 	return err
+}
+
+// Quiesce cancels every call in flight and waits until they have ended, or ctx
+// has.
+func (c *Client) Quiesce(ctx context.Context) error {
+	c.mu.Lock()
+	calls := maps.Clone(c.calls)
+	c.mu.Unlock()
+	for id := range calls {
+		err := c.writer.send(ctx, &Frame{ID: id, Method: methodCancel, Token: c.o.Token}, nil, nil)
+		if err != nil {
+			c.failWrite(err)
+			return err
+		}
+	}
+	for _, call := range calls {
+		select {
+		case <-call.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // fail ends the connection; only the first reason counts.

@@ -8,7 +8,8 @@ import (
 )
 
 // Initialize is the data of initialize. All but Capabilities and OfferSocket is
-// the binding, which never changes once it was accepted.
+// the binding, which never changes once it was accepted, but for
+// RequireExistingWorkspace: a host that comes back requires what it once had.
 type Initialize struct {
 	Version int `json:"version"`
 	// Root is the absolute path of the workspace.
@@ -186,16 +187,8 @@ type FileRange struct {
 	Length int64  `json:"length"`
 }
 
-// FileInfo is the reply to fs/stat and fs/write_file. It has the members of
-// backends.FileInfo, so that one converts to the other.
-type FileInfo struct {
-	Name    string    `json:"name"`
-	Path    string    `json:"path"`
-	Type    string    `json:"type"` // file, directory, symlink, other
-	Size    int64     `json:"size"`
-	Mode    string    `json:"mode"` // as "0644"
-	ModTime time.Time `json:"mtime"`
-}
+// FileInfo is the reply to fs/stat and fs/write_file.
+type FileInfo = tool.FileInfo
 
 // Directory is the reply to fs/read_directory.
 type Directory struct {

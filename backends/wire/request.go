@@ -74,7 +74,15 @@ func (r *Request) Decode(v any) error {
 	if r.Data == nil {
 		return tool.Errorf(tool.InvalidParams, "%s: the frame has no data", r.Method)
 	}
-	if err := decodeJSON(r.Data, v); err != nil {
+	var err error
+	if e, ok := v.(*Execute); ok {
+		var arguments []byte
+		arguments, err = e.parse(r.Data)
+		e.Call.Arguments = string(arguments)
+	} else {
+		err = decodeJSON(r.Data, v)
+	}
+	if err != nil {
 		return tool.Errorf(tool.InvalidParams, "%s: %w", r.Method, err)
 	}
 	return nil

@@ -1,0 +1,97 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
+)
+
+// Detach lets go of the environment: calls in flight are cancelled and have a
+// short time to end, then the connection is closed. The environment lives on.
+func (e *Environment) Detach(ctx context.Context) error {
+	if !e.letGo() {
+		return nil
+	}
+	return e.detach(ctx)
+}
+
+// letGo begins the end: nothing connects any more. Only the first one reports
+// true.
+func (e *Environment) letGo() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	first := !e.let
+	e.let = true
+	return first
+}
+
+func (e *Environment) detach(ctx context.Context) error {
+	e.end()
+	var err error
+	if c := e.conn.Load(); c != nil {
+		quiet, cancel := context.WithTimeout(ctx, quiesceTimeout)
+		if err := c.Quiesce(quiet); err != nil {
+			e.log.Debug("calls in flight did not end before the connection was closed", "error", err)
+		}
+		cancel()
+		err = c.Close()
+	}
+	e.goroutines.Wait()
+	e.events.close(errLetGo())
+	return err
+}
+
+// Shutdown ends the session's part of the environment in order, within the
+// profile's shutdown timeout: its processes are stopped and reaped and its worker
+// exits. It then detaches. An environment that is gone already has nothing to
+// end.
+func (e *Environment) Shutdown(ctx context.Context) error {
+	budget := e.b.Profile.ShutdownTimeout
+	if budget <= 0 {
+		budget = DefaultShutdownBudget
+	}
+	ctx, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	c, err := e.connected(ctx)
+	if !e.letGo() {
+		return nil
+	}
+	switch {
+	case err == nil:
+		err = e.shutdown(ctx, c, budget)
+	case tool.KindOf(err) == tool.EnvironmentLost:
+		err = nil
+	default:
+		err = about("ending the worker", err)
+	}
+	return errors.Join(err, e.detach(ctx))
+}
+
+// shutdown asks the worker to end. One that cannot be asked ends with its
+// connection.
+func (e *Environment) shutdown(ctx context.Context, c *connection, budget time.Duration) error {
+	quiet, cancel := context.WithTimeout(ctx, quiesceTimeout)
+	defer cancel()
+	if err := c.Quiesce(quiet); err != nil {
+		e.log.Debug("calls in flight did not end before the shutdown", "error", err)
+	}
+	if !c.Has(wire.CapShutdown) {
+		return nil
+	}
+	_, err := c.Call(ctx, wire.MethodShutdown, wire.Shutdown{}, nil)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil || tool.KindOf(err) == tool.OutcomeUnknown:
+		return &tool.Error{
+			Kind:    tool.OutcomeUnknown,
+			Message: "the worker did not end within " + budget.String() + "; what it had running may still run",
+			Hint:    "nothing was removed; look at the environment, then try again", Err: err,
+		}
+	default:
+		return about("ending the worker", err)
+	}
+}

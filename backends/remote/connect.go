@@ -1,0 +1,311 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
+)
+
+// A connection is one handshaken stream.
+type connection struct {
+	*wire.Client
+	root string
+}
+
+// An attempt is a connect that somebody began and everybody waits for.
+type attempt struct {
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+// errLetGo is what is left to say after Detach.
+func errLetGo() error {
+	return tool.Errorf(tool.Cancelled, "the environment was let go of")
+}
+
+// connected returns the connection, and makes one when there is none.
+func (e *Environment) connected(ctx context.Context) (*connection, error) {
+	if c := e.conn.Load(); c != nil {
+		select {
+		case <-c.Done():
+		default:
+			return c, nil
+		}
+	}
+	a, err := e.reconnect()
+	if err != nil {
+		return nil, err
+	}
+	if a != nil {
+		select {
+		case <-a.done:
+		case <-ctx.Done():
+			return nil, contextError(ctx, "waiting for the connection")
+		}
+		if a.err != nil {
+			return nil, a.err
+		}
+	}
+	if c := e.conn.Load(); c != nil {
+		return c, nil
+	}
+	return nil, &tool.Error{
+		Kind: tool.BackendUnavailable, Message: "the connection was lost again at once",
+		Hint: "try again; if it happens again, look at the worker's log", Retryable: true,
+	}
+}
+
+// reconnect joins the connect that is going on, or begins one. It returns nil
+// when there is a connection already.
+func (e *Environment) reconnect() (*attempt, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch c := e.conn.Load(); {
+	case e.let:
+		return nil, errLetGo()
+	case e.lost != nil:
+		return nil, e.lost
+	case e.attempt != nil:
+		return e.attempt, nil
+	case c != nil && c.Err() == nil:
+		return nil, nil
+	}
+	a := &attempt{done: make(chan struct{})}
+	e.attempt = a
+	e.goroutines.Go(func() {
+		err := e.connect(e.life, againConnect)
+		e.mu.Lock()
+		e.attempt = nil
+		e.mu.Unlock()
+		a.err = err
+		close(a.done)
+	})
+	return a, nil
+}
+
+// When a connect takes place.
+type when int
+
+const (
+	firstConnect when = iota
+	againConnect
+)
+
+// connect tries to connect until it succeeds, the budget is spent, or an error
+// says that trying again is of no use. There is never more than one at a time.
+func (e *Environment) connect(ctx context.Context, w when) error {
+	budget, cancel := context.WithTimeout(ctx, e.o.ConnectBudget)
+	defer cancel()
+	e.events.change(backends.StateConnecting, nil)
+	wait := firstBackoff
+	for {
+		c, shared, err := e.try(budget, w)
+		if err == nil {
+			if err := e.adopt(c); err != nil {
+				return err
+			}
+			e.log.Debug("connected", "shared_socket", shared)
+			return nil
+		}
+		if !retryable(err) || budget.Err() != nil {
+			return e.disconnected(w, spent(ctx, budget, err))
+		}
+		e.log.Debug("connecting failed, trying again", "error", err)
+		// The random part keeps many environments of one engine apart.
+		pause := time.NewTimer(wait/2 + rand.N(wait/2))
+		select {
+		case <-pause.C:
+		case <-budget.Done():
+			pause.Stop()
+			return e.disconnected(w, spent(ctx, budget, err))
+		}
+		wait = min(2*wait, maxBackoff)
+	}
+}
+
+// spent is err for a connect whose time is over.
+func spent(ctx, budget context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return contextError(ctx, "connecting")
+	case budget.Err() != nil:
+		return &tool.Error{
+			Kind: tool.BackendUnavailable, Message: "could not connect in time: " + err.Error(),
+			Hint: hintOf(err), Retryable: true, Err: err,
+		}
+	default:
+		return err
+	}
+}
+
+func retryable(err error) bool {
+	var e *tool.Error
+	return errors.As(err, &e) && e.Retryable
+}
+
+func hintOf(err error) string {
+	var e *tool.Error
+	if errors.As(err, &e) {
+		return e.Hint
+	}
+	return ""
+}
+
+// disconnected notes that a connect failed, for good or for now.
+func (e *Environment) disconnected(w when, err error) error {
+	if tool.KindOf(err) == tool.EnvironmentLost {
+		e.mu.Lock()
+		e.lost = err
+		e.mu.Unlock()
+		e.track.loseAll()
+		e.events.change(backends.StateFailed, err)
+		return err
+	}
+	if w == againConnect {
+		e.events.change(backends.StateDisconnected, err)
+	}
+	return err
+}
+
+// try makes one attempt: a stream, the handshake over it, what was missed, and
+// the shared socket where there is one.
+func (e *Environment) try(ctx context.Context, w when) (*connection, bool, error) {
+	b := e.b
+	if w == againConnect {
+		if err := e.host.Attach(ctx, b); err != nil {
+			return nil, false, err
+		}
+	}
+	stream, err := e.host.Dial(ctx, b)
+	if err != nil {
+		return nil, false, err
+	}
+	c, in, err := e.handshake(ctx, stream, e.initialize(b, w, stream.SharedDirectory != ""))
+	if err != nil {
+		return nil, false, err
+	}
+	shared := false
+	if better := e.upgrade(ctx, stream.SharedDirectory, in, e.initialize(b, againConnect, false)); better != nil {
+		if err := c.Close(); err != nil {
+			e.log.Debug("closing the baseline stream", "error", err)
+		}
+		c, shared = better, true
+	}
+	if err := e.resync(ctx, c, w); err != nil {
+		return nil, false, errors.Join(err, c.Close())
+	}
+	e.info.Store(&in)
+	return c, shared, nil
+}
+
+// initialize is the handshake's data.
+func (e *Environment) initialize(b backends.Binding, w when, offer bool) wire.Initialize {
+	return wire.Initialize{
+		Root: e.o.Root, Session: b.Session, Identity: b.Environment, Environment: b.Secrets.Environment,
+		RequireExistingWorkspace: e.o.RequireExistingWorkspace || w == againConnect,
+		RemoveWorkspaceOnExit:    e.o.RemoveWorkspaceOnExit,
+		OfferSocket:              offer,
+	}
+}
+
+// handshake speaks initialize over a stream, which it closes when that fails.
+func (e *Environment) handshake(ctx context.Context, stream Stream, data wire.Initialize) (*connection, wire.Initialized, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.o.HandshakeTimeout)
+	defer cancel()
+	c := wire.NewClient(stream, wire.ClientOptions{
+		Token: e.b.Secrets.Token, Mark: stream.Mark,
+		OnEvent: e.event, CancelGrace: e.o.CancelGrace, Log: e.log,
+	})
+	in, err := c.Initialize(ctx, data)
+	if err == nil {
+		err = e.lacks(c)
+	}
+	if err != nil {
+		if tool.KindOf(err) == tool.Timeout {
+			err = &tool.Error{
+				Kind: tool.BackendUnavailable, Message: "the far end did not answer initialize in time",
+				Hint: "see whether the program there is Caisson's worker, or an adapter of protocol 4", Retryable: true, Err: err,
+			}
+		}
+		return nil, in, errors.Join(err, c.Close())
+	}
+	return &connection{Client: c, root: in.Root}, in, nil
+}
+
+// lacks is the error for a peer without a capability that is required.
+func (e *Environment) lacks(c *wire.Client) error {
+	for _, capability := range e.o.Required {
+		if !c.Has(capability) {
+			return tool.Errorf(tool.Unsupported, "the far end lacks the capability %s", capability)
+		}
+	}
+	return nil
+}
+
+// resync publishes what happened to processes while there was no connection. It
+// takes place before anybody else uses the new one, so that its list cannot miss
+// a process that somebody has just started.
+func (e *Environment) resync(ctx context.Context, c *connection, w when) error {
+	if !c.Has(wire.CapProcessStart) {
+		return nil
+	}
+	records, err := listProcesses(ctx, c)
+	if err != nil {
+		return fmt.Errorf("listing the processes after connecting: %w", err)
+	}
+	for _, id := range e.track.sync(records, w == firstConnect) {
+		e.settleOutput(c, id)
+	}
+	return nil
+}
+
+// event takes an event of a connection, on its reading goroutine.
+func (e *Environment) event(event tool.ProcessEvent) {
+	if e.track.live(event) {
+		e.settleOutput(e.conn.Load(), event.Process.ID)
+	}
+}
+
+// settleOutput has the output of a process that ended watched, where the peer
+// does not say itself when it is complete.
+func (e *Environment) settleOutput(c *connection, id string) {
+	if c != nil && !c.Has(wire.CapProcess) {
+		e.settle.watch(id)
+	}
+}
+
+// adopt makes c the connection, and watches it end.
+func (e *Environment) adopt(c *connection) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.let {
+		return errors.Join(errLetGo(), c.Close())
+	}
+	e.conn.Store(c)
+	e.events.change(backends.StateReady, nil)
+	e.goroutines.Go(func() {
+		<-c.Done()
+		e.conn.CompareAndSwap(c, nil)
+		reason := c.Err()
+		if err := c.Close(); err != nil {
+			e.log.Debug("closing a lost connection", "error", err)
+		}
+		if e.life.Err() != nil {
+			return
+		}
+		e.log.Info("the connection was lost", "error", reason)
+		e.events.change(backends.StateDisconnected, reason)
+		if e.track.running() {
+			if _, err := e.reconnect(); err != nil {
+				e.log.Debug("not connecting again", "error", err)
+			}
+		}
+	})
+	return nil
+}

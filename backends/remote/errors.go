@@ -1,0 +1,47 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
+)
+
+// contextError is the error of something that ended because ctx did.
+func contextError(ctx context.Context, doing string) error {
+	e := &tool.Error{Kind: tool.Cancelled, Message: doing + " was cancelled", Err: context.Cause(ctx)}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		e.Kind, e.Message = tool.Timeout, doing+" took longer than it may"
+	}
+	return e
+}
+
+// about says in err's message what it is about; the rest of it stays.
+func about(what string, err error) error {
+	var e *tool.Error
+	if !errors.As(err, &e) {
+		return tool.Errorf(tool.Internal, "%s: %w", what, err)
+	}
+	told := *e
+	told.Message = what + ": " + e.Message
+	told.Err = err
+	return &told
+}
+
+// lacking is the error for a method that the peer does not have.
+func lacking(what, capability string) error {
+	return tool.Errorf(tool.Unsupported, "this environment cannot %s: its far end lacks the capability %s", what, capability)
+}
+
+// foreign is the error for a reply that keeps to no contract.
+func foreign(what, format string, args ...any) error {
+	return tool.Errorf(tool.ProtocolMismatch, "%s: the far end's reply breaks the protocol: %s", what, fmt.Sprintf(format, args...))
+}
+
+// notSent reports whether err says that the peer never got the request, while
+// the caller still wants it done.
+func notSent(ctx context.Context, err error) bool {
+	return errors.Is(err, wire.ErrNotSent) && ctx.Err() == nil && retryable(err)
+}
