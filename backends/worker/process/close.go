@@ -59,8 +59,8 @@ func (m *Manager) shut(ctx context.Context) error {
 		<-p.drained // nobody holds the other ends any more
 	}
 	m.modes.closeAll()
-	err = removeIfThere(filepath.Join(m.dir, instanceFile))
-	return errors.Join(err, m.lock.Unlock())
+	err = removeIfThere(filepath.Join(m.registry.dir, instanceFile))
+	return errors.Join(err, m.registry.close())
 }
 
 // markStopping notes that the end of p is wanted.

@@ -5,12 +5,12 @@
 //
 // # Layout
 //
-// StateDir/sessions/<session>/processes holds one directory a process, with
-// record.json, replaced atomically, and output, a ring of the last bytes; the
-// file lock is held by the living Manager and instance names it. The temporary
-// directories of commands are StateDir/sessions/<session>/tmp/<mode>. Nothing
-// is synced: a crash of the machine ends the processes too, and the boot id in
-// a record tells.
+// StateDir/sessions/<session>/processes holds journal, the records of all
+// processes, of which each change is one appended line; <id>.output, a ring of
+// a process's last bytes; and lock and instance, which tell whether a Manager
+// lives and which one it was. The temporary directories of commands are
+// StateDir/sessions/<session>/tmp/<mode>. Nothing is synced: a crash of the
+// machine ends the processes too, and the boot id in a record tells.
 //
 // # Identity
 //

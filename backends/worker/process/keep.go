@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -51,7 +50,7 @@ func (m *Manager) forget(p *proc) (bool, error) {
 	if !there {
 		return false, nil
 	}
-	err := os.RemoveAll(p.dir())
+	err := errors.Join(m.registry.journal.drop(p.id), p.out.remove())
 	m.emit(tool.EventCleanedUp, "", p.snapshot())
 	return true, err
 }

@@ -20,7 +20,8 @@ const (
 	MaxWriteBytes = 16 << 20
 	MaxWriteWait  = 60 * time.Second
 	// MaxLive is how many commands run at once, MaxKept how many ended
-	// background ones are remembered; the oldest is cleaned up first.
+	// background ones are remembered, give or take a few; the oldest is cleaned
+	// up first.
 	MaxLive = 256
 	MaxKept = 256
 	// MaxKeptOutput bounds the output on disk of all ended processes together.
@@ -64,6 +65,8 @@ const (
 	reapDelay = 100 * time.Millisecond
 	// maxCapture bounds what a foreground command may ask to have returned.
 	maxCapture = 64 << 20
-	// maxRecord bounds a record.json that is read back.
-	maxRecord = 4 << 20
+	// maxRecord bounds a record in the journal: a shell line, escaped, and the
+	// rest. minCompact is from where on the journal is compacted.
+	maxRecord  = 1 << 20
+	minCompact = 1 << 20
 )

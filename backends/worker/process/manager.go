@@ -13,18 +13,14 @@ import (
 	"crypto/rand"
 
 	"github.com/caisson-dev/caisson/backends/tool"
-	"github.com/caisson-dev/caisson/backends/worker/endpoint"
 )
 
 // Manager keeps the processes of one session. Its methods may be called
 // concurrently; it has the methods of backends.Processes.
 type Manager struct {
 	o        Options
-	dir      string // of the registry
-	temp     string // of the temporary directories
-	lock     *endpoint.Lock
+	registry *registry
 	instance string // names this Manager in the marks of its commands
-	here     identity
 	shells   []string
 
 	work    sync.WaitGroup // every goroutine
@@ -41,6 +37,7 @@ type Manager struct {
 
 	mu         sync.Mutex
 	listed     map[string]*proc // background processes by id
+	enlisted   int              // how many ever were
 	operations map[string]*operation
 	live       map[*proc]struct{} // what was admitted and has not ended
 }
@@ -59,21 +56,21 @@ func NewManager(o Options) (*Manager, error) {
 	}
 	m, err := newManager(o, r)
 	if err != nil {
-		return nil, errors.Join(err, r.lock.Unlock())
+		return nil, errors.Join(err, r.close())
 	}
 	return m, nil
 }
 
-func newManager(o Options, r registry) (*Manager, error) {
+func newManager(o Options, r *registry) (*Manager, error) {
 	if err := sealDescriptors(); err != nil {
 		return nil, tool.Errorf(tool.Internal, "keep descriptors from commands: %w", err)
 	}
-	records, err := r.settle()
+	records, _, err := r.settle()
 	if err != nil {
 		return nil, err
 	}
 	m := &Manager{
-		o: o, dir: r.dir, temp: r.temp, lock: r.lock, here: r.here,
+		o: o, registry: r,
 		instance:   strings.ToLower(rand.Text()),
 		shells:     []string{"/bin/bash", "/bin/sh"},
 		closing:    make(chan struct{}),
@@ -96,7 +93,7 @@ func newManager(o Options, r registry) (*Manager, error) {
 			m.operations[rec.OperationID] = &operation{id: rec.ID, digest: rec.Request, started: closedChannel()}
 		}
 	}
-	if err := os.WriteFile(filepath.Join(m.dir, instanceFile), []byte(m.instance), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(r.dir, instanceFile), []byte(m.instance), 0o600); err != nil {
 		return nil, tool.Errorf(tool.Internal, "write to the process registry: %w", err)
 	}
 	if o.AdoptOrphans {

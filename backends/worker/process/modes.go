@@ -41,7 +41,7 @@ func (m *Manager) policy(mode tool.Mode, more []string) confine.Policy {
 	}
 }
 
-func (m *Manager) tempDir(mode tool.Mode) string { return filepath.Join(m.temp, string(mode)) }
+func (m *Manager) tempDir(mode tool.Mode) string { return filepath.Join(m.registry.temp, string(mode)) }
 
 // launcher is the thread that starts commands of the mode. A command with
 // writable paths of its own gets a thread of its own, which release ends; that

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
 )
 
@@ -16,7 +15,7 @@ import (
 //
 // Writers take turns (begin, end); readers never hold one up.
 type output struct {
-	dir    string // of the process, made when the first byte goes to disk
+	base   string // of the names of its files, made when the first byte goes to disk
 	memory int    // how much may wait in memory instead
 
 	turn sync.Mutex // held by who writes
@@ -31,10 +30,10 @@ type output struct {
 	wake   chan struct{} // closed on progress; nil while nobody waits
 }
 
-// openOutput finds what an earlier worker left in dir. It is complete.
-func openOutput(dir string) (*output, error) {
-	o := &output{dir: dir, closed: true}
-	info, err := os.Stat(filepath.Join(dir, outputFile))
+// openOutput finds what an earlier worker left. It is complete.
+func openOutput(base string) (*output, error) {
+	o := &output{base: base, closed: true}
+	info, err := os.Stat(base + outputSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return o, nil
 	}
@@ -42,7 +41,7 @@ func openOutput(dir string) (*output, error) {
 		return nil, err
 	}
 	o.total = info.Size()
-	b, err := os.ReadFile(filepath.Join(dir, outputEndFile))
+	b, err := os.ReadFile(base + endSuffix)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -108,11 +107,7 @@ func (o *output) toDisk() error {
 	if o.err != nil || o.file != nil {
 		return o.err
 	}
-	err := os.MkdirAll(o.dir, 0o700)
-	var f *os.File
-	if err == nil {
-		f, err = os.OpenFile(filepath.Join(o.dir, outputFile), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	}
+	f, err := os.OpenFile(o.base+outputSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err == nil && len(o.held) > 0 {
 		if _, err = f.WriteAt(o.held, 0); err != nil {
 			err = errors.Join(err, f.Close())
@@ -159,7 +154,7 @@ func (o *output) advance(n int, err error) {
 // file tells it no more.
 func (o *output) storeEndLocked() error {
 	if o.end == nil {
-		f, err := os.OpenFile(filepath.Join(o.dir, outputEndFile), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+		f, err := os.OpenFile(o.base+endSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
 			return err
 		}
@@ -184,6 +179,11 @@ func (o *output) close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// remove removes the files of an output that is closed.
+func (o *output) remove() error {
+	return errors.Join(removeIfThere(o.base+outputSuffix), removeIfThere(o.base+endSuffix))
 }
 
 // failure is why output was dropped, and from which offset on.
@@ -253,7 +253,7 @@ func (o *output) readRing(file *os.File, p []byte, offset int64) error {
 			return err
 		}
 	}
-	f, err := os.Open(filepath.Join(o.dir, outputFile))
+	f, err := os.Open(o.base + outputSuffix)
 	if err != nil {
 		return err
 	}

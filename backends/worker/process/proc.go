@@ -50,11 +50,12 @@ func (m *Manager) ended(rec record) (*proc, error) {
 	p.kept, p.reaped = true, true
 	p.exited, p.drained = closedChannel(), closedChannel()
 	var err error
-	p.out, err = openOutput(p.dir())
+	p.out, err = openOutput(p.base())
 	return p, err
 }
 
-func (p *proc) dir() string { return filepath.Join(p.m.dir, p.id) }
+// base is where the names of p's files begin.
+func (p *proc) base() string { return filepath.Join(p.m.registry.dir, p.id) }
 
 // snapshot is the record as it is now.
 func (p *proc) snapshot() tool.Process {
@@ -93,7 +94,7 @@ func (p *proc) updateHeld(t tool.ProcessEventType, cause tool.EventCause, f func
 	if !kept {
 		return nil
 	}
-	err := storeRecord(p.dir(), rec)
+	err := p.m.registry.journal.put(rec)
 	if err != nil {
 		p.m.o.Log.Warn("a process record was not written", "process", p.id, "error", err)
 	}
@@ -204,7 +205,10 @@ func (p *proc) awaitEnd() (removed bool) {
 	if p.kept { // adopted meanwhile
 		return false
 	}
-	if err := os.RemoveAll(p.dir()); err != nil {
+	if p.out == nil {
+		return true
+	}
+	if err := p.out.remove(); err != nil {
 		p.m.o.Log.Warn("a command's output was not removed", "process", p.id, "error", err)
 	}
 	return true

@@ -13,9 +13,14 @@ import (
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
 )
 
+// What the registry's directory holds beside the journal: the lock of the
+// living Manager, its name, and the output of processes.
 const (
 	lockFile     = "lock"
 	instanceFile = "instance"
+	journalFile  = "journal"
+	outputSuffix = ".output"
+	endSuffix    = ".end"
 	idPrefix     = "p-"
 )
 
@@ -23,24 +28,25 @@ const (
 type registry struct {
 	dir, temp string
 	lock      *endpoint.Lock
+	journal   *journal
 	here      identity
 }
 
 // openRegistry makes the directories where they are missing, and locks.
-func openRegistry(stateDir, session string) (registry, error) {
+func openRegistry(stateDir, session string) (*registry, error) {
 	base := filepath.Join(stateDir, "sessions", session)
-	r := registry{dir: filepath.Join(base, "processes"), temp: filepath.Join(base, "tmp"), here: here()}
+	r := &registry{dir: filepath.Join(base, "processes"), temp: filepath.Join(base, "tmp"), here: here()}
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return r, tool.Errorf(tool.Internal, "make the process registry: %w", err).WithPath(r.dir)
+		return nil, tool.Errorf(tool.Internal, "make the process registry: %w", err).WithPath(r.dir)
 	}
 	now, cancel := context.WithCancel(context.Background())
 	cancel() // one try: who holds the lock holds it for long
 	var err error
 	if r.lock, err = endpoint.Acquire(now, filepath.Join(r.dir, lockFile)); err != nil {
 		if now.Err() != nil && errors.Is(err, now.Err()) {
-			return r, tool.Errorf(tool.SessionBusy, "another worker serves session %s: %w", session, err)
+			return nil, tool.Errorf(tool.SessionBusy, "another worker serves session %s: %w", session, err)
 		}
-		return r, tool.Errorf(tool.Internal, "lock the process registry: %w", err)
+		return nil, tool.Errorf(tool.Internal, "lock the process registry: %w", err)
 	}
 	return r, nil
 }
@@ -57,73 +63,80 @@ func Settle(stateDir, session string) ([]tool.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	records, err := r.settle()
-	var lost []tool.Process
-	for _, rec := range records {
-		if rec.lostNow {
-			lost = append(lost, rec.Process)
-		}
-	}
-	return lost, errors.Join(err, r.lock.Unlock())
+	_, lost, err := r.settle()
+	return lost, errors.Join(err, r.close())
 }
 
-// settle reads all records and settles those of a dead worker.
-func (r registry) settle() ([]record, error) {
-	names, err := os.ReadDir(r.dir)
-	if err != nil {
-		return nil, tool.Errorf(tool.Internal, "read the process registry: %w", err)
+// close lets go of the registry.
+func (r *registry) close() error {
+	var err error
+	if r.journal != nil {
+		err = r.journal.close()
 	}
-	var records []record
-	for _, n := range names {
-		if !n.IsDir() || !strings.HasPrefix(n.Name(), idPrefix) {
-			continue
-		}
-		dir := filepath.Join(r.dir, n.Name())
-		rec, err := loadRecord(dir)
-		switch {
-		case err == nil:
-			records = append(records, rec)
-		case errors.Is(err, fs.ErrNotExist):
-			// The output of a foreground command, or a start that failed.
-			if err := os.RemoveAll(dir); err != nil {
-				return nil, tool.Errorf(tool.Internal, "clean the process registry: %w", err)
-			}
-		default:
-			return nil, tool.Errorf(tool.Internal, "read the process registry: %w", err).WithPath(dir).
-				WithHint("the file is not a record of this program: move the directory away")
-		}
+	return errors.Join(err, r.lock.Unlock())
+}
+
+// settle opens the journal and settles the records of a dead worker. It
+// returns all records, and the processes that are lost now.
+func (r *registry) settle() (records []record, lost []tool.Process, err error) {
+	path := filepath.Join(r.dir, journalFile)
+	if r.journal, records, err = openJournal(path); err != nil {
+		return nil, nil, tool.Errorf(tool.Internal, "read the process registry %s: %w", path, err).WithPath(path).
+			WithHint("the file is damaged or not this program's: move it away")
 	}
 	if err := r.killLeftovers(records); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	known := make(map[string]bool, len(records))
 	for i := range records {
 		rec := &records[i]
-		if rec.Status.Terminal() && rec.OutputClosed {
+		known[rec.ID] = true
+		running := !rec.Status.Terminal()
+		if !running && rec.OutputClosed {
 			continue
 		}
 		if err := r.lose(rec); err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if running {
+			lost = append(lost, rec.Process)
 		}
 	}
-	return records, errors.Join(removeIfThere(filepath.Join(r.dir, instanceFile)))
+	return records, lost, errors.Join(r.sweep(known), removeIfThere(filepath.Join(r.dir, instanceFile)))
 }
 
 // lose settles one record of a dead worker: what had ended keeps its end.
-func (r registry) lose(rec *record) error {
-	dir := filepath.Join(r.dir, rec.ID)
-	out, err := openOutput(dir)
+func (r *registry) lose(rec *record) error {
+	out, err := openOutput(filepath.Join(r.dir, rec.ID))
 	if err != nil {
 		return tool.Errorf(tool.Internal, "look at the output of %s: %w", rec.ID, err)
 	}
 	rec.TotalBytes, rec.LogBaseOffset, _ = out.state()
 	rec.UpdatedAt, rec.OutputClosed = time.Now().UTC(), true
 	if !rec.Status.Terminal() {
-		rec.Status, rec.TerminalCause, rec.lostNow = tool.ProcessFailed, tool.CauseLost, true
+		rec.Status, rec.TerminalCause = tool.ProcessFailed, tool.CauseLost
 		rec.StoppedAt = rec.UpdatedAt
 		rec.LastError = "the worker that ran it has died"
 	}
-	if err := storeRecord(dir, *rec); err != nil {
+	if err := r.journal.put(*rec); err != nil {
 		return tool.Errorf(tool.Internal, "write to the process registry: %w", err)
+	}
+	return nil
+}
+
+// sweep removes output that belongs to no record: of foreground commands.
+func (r *registry) sweep(known map[string]bool) error {
+	files, err := os.ReadDir(r.dir)
+	if err != nil {
+		return tool.Errorf(tool.Internal, "read the process registry: %w", err)
+	}
+	for _, f := range files {
+		id, _, ok := strings.Cut(f.Name(), ".")
+		if ok && strings.HasPrefix(id, idPrefix) && !known[id] {
+			if err := removeIfThere(filepath.Join(r.dir, f.Name())); err != nil {
+				return tool.Errorf(tool.Internal, "clean the process registry: %w", err)
+			}
+		}
 	}
 	return nil
 }
@@ -131,7 +144,7 @@ func (r registry) lose(rec *record) error {
 // killLeftovers kills what a worker that did not close has left running: the
 // processes of the records whose pids are still theirs, and everything that
 // carries that worker's mark.
-func (r registry) killLeftovers(records []record) error {
+func (r *registry) killLeftovers(records []record) error {
 	instance, err := os.ReadFile(filepath.Join(r.dir, instanceFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the last one closed, or there was none
@@ -158,6 +171,13 @@ func (r registry) killLeftovers(records []record) error {
 	}
 	if len(left) > 0 {
 		return tool.Errorf(tool.Internal, "processes of a dead worker cannot be killed: %s", pids(left))
+	}
+	return nil
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
 	f.captures = []*capture{f.stdout, f.stderr}
 	adoptable := c.Timeout > 0
 	if adoptable {
-		f.out = &output{dir: f.dir(), memory: memoryOutput}
+		f.out = &output{base: f.base(), memory: memoryOutput}
 	}
 	s.input = len(c.Stdin) > 0
 	s.streams = []*streamTo{{capture: f.stdout, merged: adoptable}, {capture: f.stderr, merged: adoptable}}

@@ -139,7 +139,7 @@ func (p *proc) spawn(s spec) (pidfd int, err error) {
 	start, _ := startTime(pid) // unknown only where nothing tells start times
 	p.mu.Lock()
 	p.rec.PID, p.rec.PGID = pid, pid
-	p.rec.Identity = p.m.here
+	p.rec.Identity = p.m.registry.here
 	p.rec.Identity.Start = start
 	p.term = l.term
 	if l.input != nil {

@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"errors"
-	"os"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -102,7 +101,7 @@ func (m *Manager) start(id, digest string, r tool.StartRequest) (_ tool.Process,
 	}
 	p := m.newProc(rec)
 	p.kept = true
-	p.out = &output{dir: p.dir()}
+	p.out = &output{base: p.base()}
 	s.input, s.streams = true, []*streamTo{{merged: true}}
 	if err := m.admit(p); err != nil {
 		return tool.Process{}, err
@@ -110,25 +109,21 @@ func (m *Manager) start(id, digest string, r tool.StartRequest) (_ tool.Process,
 	defer func() {
 		if err != nil {
 			m.dismiss(p)
-			err = errors.Join(err, os.RemoveAll(p.dir()))
 		}
 	}()
 	if s.launcher, p.release, err = m.launcher(mode, nil); err != nil {
 		return tool.Process{}, err
 	}
 	p.limited = m.policy(mode, nil).Confines()
-	if err = os.Mkdir(p.dir(), 0o700); err == nil {
-		err = storeRecord(p.dir(), rec)
-	}
-	if err != nil {
+	if err = m.registry.journal.put(rec); err != nil {
 		return tool.Process{}, tool.Errorf(tool.Internal, "write to the process registry: %w", err).
 			WithHint("nothing was started; look whether the disk of the state directory is full or read-only")
 	}
 	pidfd, err := p.spawn(s)
 	if err != nil {
-		return tool.Process{}, err
+		return tool.Process{}, errors.Join(err, m.registry.journal.drop(id))
 	}
-	// A record that cannot be replaced says starting, which is true enough for
+	// A change that cannot be written leaves the record starting, which is true enough for
 	// whoever finds it.
 	_ = p.update(tool.EventStarted, "", func(r *record) { r.Status = tool.ProcessRunning })
 	started := p.snapshot()
@@ -151,11 +146,15 @@ func (m *Manager) newRecord(id string, s spec, mode tool.Mode, actor string) rec
 	return rec
 }
 
-// enlist makes p one of the background processes, and forgets the oldest ended
-// ones when there are too many.
+// enlist makes p one of the background processes, and sees to their limits at
+// every 16th: to look at all of them costs more than a start.
 func (m *Manager) enlist(p *proc) {
 	m.mu.Lock()
 	m.listed[p.id] = p
+	m.enlisted++
+	look := m.enlisted%16 == 0
 	m.mu.Unlock()
-	m.limitKept()
+	if look {
+		m.limitKept()
+	}
 }
