@@ -1,14 +1,134 @@
 package tool
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // ViewToken is the text that models read instead of structured content, as a
-// quoted JSON string: what a result of the tool called name gets as its text
-// part where the far end sent none. It returns nil when there is no structured
-// content. Where the view is a member of the content, its token is reused
-// without decoding, so that a large file is not decoded and encoded again; the token then
-// shares memory with structured.
-func ViewToken(name string, structured json.RawMessage) json.RawMessage { return structured }
+// quoted JSON string: what a result of the workspace tool called name gets as its text part where the far
+// end sent none. It returns nil when there is no structured content, and the content
+// itself, quoted, when the tool or the content's shape is not known.
+//
+// Where the view is one member of the content, that member's token is reused as it
+// stands, so that a large file is not decoded and encoded again; the token then shares
+// memory with structured.
+func ViewToken(name string, structured json.RawMessage) json.RawMessage {
+	if len(structured) == 0 {
+		return nil
+	}
+	content, err := members(structured)
+	if err != nil {
+		return quote(string(structured))
+	}
+	var view json.RawMessage
+	switch name {
+	case "read_file":
+		view = viewFile(content)
+	case "write_file", "edit_file":
+		view = viewChange(content)
+	case "bash", "git":
+		view = viewCommand(content)
+	case "list_files":
+		view = viewList(content)
+	case "glob":
+		view = viewPaths(content)
+	case "grep":
+		view = viewMatches(content)
+	case "process":
+		view = viewProcess(content)
+	}
+	if view == nil {
+		return quote(string(structured))
+	}
+	return view
+}
 
-// View is [ViewToken], decoded.
-func View(name string, structured json.RawMessage) string { return string(structured) }
+// View is [ViewToken], decoded; "" when there is no structured content.
+func View(name string, structured json.RawMessage) string {
+	return unquote(ViewToken(name, structured))
+}
+
+// object is the members of a JSON object, not decoded.
+type object map[string]json.RawMessage
+
+// members cuts an object into its members without copying them.
+func members(raw json.RawMessage) (object, error) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return nil, fmt.Errorf("not an object: %w", err)
+	}
+	o := object{}
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		key := name.String()
+		value, err := d.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		end := d.InputOffset()
+		o[key] = raw[end-int64(len(value)) : end]
+	}
+	return o, nil
+}
+
+// decode decodes a member into v and says whether it is there and fits.
+func (o object) decode(name string, v any) bool {
+	return len(o[name]) > 0 && jsonv2.Unmarshal(o[name], v, jsontext.AllowInvalidUTF8(true)) == nil
+}
+
+func (o object) text(name string) string { return unquote(o[name]) }
+
+func (o object) number(name string) (n int64) {
+	o.decode(name, &n)
+	return n
+}
+
+func (o object) flag(name string) bool { return string(o[name]) == "true" }
+
+// token is a member that is a string, nil otherwise.
+func (o object) token(name string) json.RawMessage {
+	if t := o[name]; len(t) >= 2 && t[0] == '"' {
+		return t
+	}
+	return nil
+}
+
+func quote(s string) json.RawMessage {
+	b, err := jsontext.AppendQuote(nil, s)
+	if err != nil { // invalid UTF-8, which is replaced all the same
+		b, _ = jsontext.AppendQuote(nil, strings.ToValidUTF8(s, "\ufffd"))
+	}
+	return json.RawMessage(b)
+}
+
+func unquote(token json.RawMessage) string {
+	if len(token) == 0 || token[0] != '"' {
+		return ""
+	}
+	b, _ := jsontext.AppendUnquote(nil, token) // what can be read of it
+	return string(b)
+}
+
+// empty reports whether a string token is "".
+func empty(token json.RawMessage) bool { return len(token) <= 2 }
+
+// joined is a string token with more text behind it, on a line of its own.
+func joined(token json.RawMessage, more string) json.RawMessage {
+	if more == "" {
+		return token
+	}
+	body := token[:len(token)-1]
+	if len(body) > 1 && !bytes.HasSuffix(body, []byte(`\n`)) {
+		more = "\n" + more
+	}
+	return append(bytes.Clone(body), quote(more)[1:]...)
+}

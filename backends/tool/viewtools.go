@@ -1,0 +1,247 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// viewFile is the content, with a note when there is more of it.
+func viewFile(o object) json.RawMessage {
+	token := o.token("content")
+	if token == nil {
+		if o.token("mime_type") == nil {
+			return nil
+		}
+		return quote(fmt.Sprintf("[%s: %s, %d bytes]", o.text("path"), o.text("mime_type"), o.number("size")))
+	}
+	var notes []string
+	switch start, lines := o.number("start_line"), o.number("num_lines"); {
+	case o.text("encoding") == "base64":
+		offset, n := o.number("byte_offset"), o.number("num_bytes")
+		notes = append(notes, fmt.Sprintf("[base64 of bytes %d to %d of %d]", offset, offset+n, o.number("size")))
+	case o.flag("truncated") && o["total_lines"] != nil:
+		notes = append(notes, fmt.Sprintf("[lines %d to %d of %d]", start, start+lines-1, o.number("total_lines")))
+	case o.flag("truncated"):
+		notes = append(notes, fmt.Sprintf("[lines %d to %d, there are more]", start, start+lines-1))
+	case empty(token):
+		notes = append(notes, "[the file is empty]")
+	}
+	if next := o.text("continuation"); next != "" {
+		notes = append(notes, "[continuation: "+next+"]")
+	}
+	if o.flag("lossy") {
+		notes = append(notes, "[bytes that are not UTF-8 are shown as \ufffd]")
+	}
+	return joined(token, strings.Join(notes, "\n"))
+}
+
+// viewChange is the diff.
+func viewChange(o object) json.RawMessage {
+	if o["new_file_sha"] == nil {
+		return nil
+	}
+	diff := o.token("diff")
+	verb := "wrote"
+	if o.flag("created") {
+		verb = "created"
+	}
+	switch {
+	case diff != nil && !empty(diff) && o.flag("diff_truncated"):
+		return joined(diff, "[the diff is cut here]")
+	case diff != nil && !empty(diff):
+		return diff
+	case o.text("old_file_sha") == o.text("new_file_sha"):
+		return quote(fmt.Sprintf("%s holds this already (%d bytes)", o.text("path"), o.number("written_bytes")))
+	}
+	return quote(fmt.Sprintf("%s %s (%d bytes)", verb, o.text("path"), o.number("written_bytes")))
+}
+
+// viewCommand is the output, then how the command ended unless it ended well.
+func viewCommand(o object) json.RawMessage {
+	out, errOut := o.token("stdout"), o.token("stderr")
+	if out == nil || errOut == nil {
+		return nil
+	}
+	var notes []string
+	if o.flag("stdout_truncated") {
+		notes = append(notes, "[stdout was longer and is cut]")
+	}
+	if !empty(errOut) {
+		if !empty(out) {
+			notes = append(notes, "[stderr]")
+		}
+		notes = append(notes, strings.TrimSuffix(unquote(errOut), "\n"))
+	}
+	if o.flag("stderr_truncated") {
+		notes = append(notes, "[stderr was longer and is cut]")
+	}
+	id := o.text("promoted_process_id")
+	switch {
+	case o.flag("timed_out"):
+		notes = append(notes, fmt.Sprintf("[still running after %d ms; it goes on as background process %s]", o.number("duration_ms"), id))
+	case id != "":
+		notes = append(notes, fmt.Sprintf("[started as background process %s]", id))
+	case o.text("signal") != "":
+		notes = append(notes, fmt.Sprintf("[ended by %s]", o.text("signal")))
+	case o.number("exit_code") != 0:
+		notes = append(notes, fmt.Sprintf("[exit code %d]", o.number("exit_code")))
+	}
+	if hint := o.text("hint"); hint != "" {
+		notes = append(notes, "["+hint+"]")
+	}
+	if len(notes) == 0 && empty(out) {
+		notes = append(notes, "[no output]")
+	}
+	return joined(out, strings.Join(notes, "\n"))
+}
+
+// viewList is a line an entry: directories end in a slash, links say where to.
+func viewList(o object) json.RawMessage {
+	var entries []struct {
+		Name   string `json:"name"`
+		IsDir  bool   `json:"is_dir"`
+		Size   int64  `json:"size"`
+		Type   string `json:"type"`
+		Target string `json:"target"`
+	}
+	if !o.decode("entries", &entries) {
+		return nil
+	}
+	var b strings.Builder
+	for _, e := range entries {
+		switch {
+		case e.IsDir:
+			fmt.Fprintf(&b, "%s/\n", e.Name)
+		case e.Type == "symlink":
+			fmt.Fprintf(&b, "%s -> %s\n", e.Name, e.Target)
+		case e.Type != "":
+			fmt.Fprintf(&b, "%s\t(%s)\n", e.Name, e.Type)
+		default:
+			fmt.Fprintf(&b, "%s\t%d\n", e.Name, e.Size)
+		}
+	}
+	return o.paged(&b, "[the directory is empty]")
+}
+
+// viewPaths is a line a file.
+func viewPaths(o object) json.RawMessage {
+	var files []string
+	if !o.decode("files", &files) {
+		return nil
+	}
+	var b strings.Builder
+	for _, f := range files {
+		b.WriteString(f + "\n")
+	}
+	return o.paged(&b, "[no files match]")
+}
+
+// viewMatches is what grep prints: path:line:text, and path-line-text for lines
+// around a match.
+func viewMatches(o object) json.RawMessage {
+	if o["total"] == nil {
+		return nil
+	}
+	var b strings.Builder
+	if o["files"] != nil {
+		var files []string
+		o.decode("files", &files)
+		for _, f := range files {
+			b.WriteString(f + "\n")
+		}
+	}
+	var counts []struct {
+		Path  string `json:"path"`
+		Count int    `json:"count"`
+	}
+	o.decode("counts", &counts)
+	for _, c := range counts {
+		fmt.Fprintf(&b, "%s:%d\n", c.Path, c.Count)
+	}
+	var lines []struct {
+		Path    string `json:"path"`
+		Line    int    `json:"line"`
+		Text    string `json:"text"`
+		Context bool   `json:"context"`
+	}
+	o.decode("matches", &lines)
+	around := false
+	for _, l := range lines {
+		around = around || l.Context
+	}
+	for i, l := range lines {
+		if around && i > 0 && (lines[i-1].Path != l.Path || lines[i-1].Line+1 != l.Line) {
+			b.WriteString("--\n")
+		}
+		sep := ":"
+		if l.Context {
+			sep = "-"
+		}
+		fmt.Fprintf(&b, "%s%s%d%s%s\n", l.Path, sep, l.Line, sep, l.Text)
+	}
+	if n := o.number("unreadable"); n > 0 {
+		fmt.Fprintf(&b, "[%d files or directories could not be read]\n", n)
+	}
+	return o.paged(&b, "[nothing matches]")
+}
+
+// paged is a view that says which part of the results it is.
+func (o object) paged(b *strings.Builder, none string) json.RawMessage {
+	offset, n, total := o.number("offset"), o.number("returned_count"), o.number("total")
+	switch {
+	case o.flag("has_more"):
+		fmt.Fprintf(b, "[results %d to %d of %d; the next begin at offset %d]", offset+1, offset+n, total, offset+n)
+	case n == 0 && total > 0:
+		fmt.Fprintf(b, "[there are %d results, none at offset %d]", total, offset)
+	case b.Len() == 0:
+		b.WriteString(none)
+	}
+	return quote(strings.TrimSuffix(b.String(), "\n"))
+}
+
+// viewProcess is the output that was read, or a line a process.
+func viewProcess(o object) json.RawMessage {
+	var list []Process
+	if o.decode("processes", &list) {
+		if len(list) == 0 {
+			return quote("[there are no background processes]")
+		}
+		var b strings.Builder
+		for i := range list {
+			b.WriteString(line(&list[i]) + "\n")
+		}
+		return quote(strings.TrimSuffix(b.String(), "\n"))
+	}
+	var p Process
+	if !o.decode("process", &p) {
+		return nil
+	}
+	out := o.token("output")
+	if out == nil {
+		return quote(line(&p))
+	}
+	notes := fmt.Sprintf("[%s; bytes %d to %d of %d]", line(&p), o.number("start_offset"), o.number("end_offset"), o.number("total_bytes"))
+	if o.flag("truncated") {
+		notes += "\n[earlier output is no longer kept]"
+	}
+	return joined(out, notes)
+}
+
+// line describes a process in one line.
+func line(p *Process) string {
+	status := string(p.Status)
+	switch {
+	case p.TerminalCause == CauseLost:
+		status = "lost"
+	case p.Signal != "":
+		status = "ended by " + p.Signal
+	case p.Status.Terminal() && p.ExitCode >= 0:
+		status = fmt.Sprintf("exited with code %d", p.ExitCode)
+	}
+	command := p.Command
+	if command == "" {
+		command = strings.Join(p.Argv, " ")
+	}
+	return fmt.Sprintf("%s %s: %s", p.ID, status, command)
+}
