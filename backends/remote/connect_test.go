@@ -1,0 +1,362 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
+)
+
+func retry(message string) error {
+	return &tool.Error{Kind: tool.BackendUnavailable, Message: message, Hint: "start it", Retryable: true}
+}
+
+func TestOpenCreatesOrAttaches(t *testing.T) {
+	for _, provisioned := range []bool{false, true} {
+		f := newFar(ourCaps...)
+		b := binding()
+		b.Provisioned = provisioned
+		e := open(t, f, b, Options{Backend: "test", RemoveWorkspaceOnExit: true})
+		want := map[bool][2]int{false: {1, 0}, true: {0, 1}}[provisioned]
+		if got := [2]int{f.created, f.attached}; got != want {
+			t.Errorf("provisioned %v: created and attached %v", provisioned, got)
+		}
+		info := e.Info()
+		if info.Root != "/workspace" || info.Backend != "test" || info.Environment != "caisson-1" || len(info.Capabilities) != len(ourCaps) {
+			t.Errorf("%+v", info)
+		}
+		in := f.inits[0]
+		if in.Session != "s1" || in.Identity != "caisson-1" || in.Environment["A"] != "1" || in.RequireExistingWorkspace || !in.RemoveWorkspaceOnExit || in.OfferSocket {
+			t.Errorf("%+v", in)
+		}
+	}
+}
+
+func TestFailedOpen(t *testing.T) {
+	lost := tool.Errorf(tool.EnvironmentLost, "gone")
+	for _, test := range []struct {
+		name        string
+		far         func(f *far)
+		options     Options
+		provisioned bool
+		kind        tool.Kind
+		removed     int
+		dialled     int
+	}{
+		{name: "creation fails", far: func(f *far) { f.create = func() error { return errTest } }, kind: tool.Internal},
+		{name: "it is gone", far: func(f *far) { f.attach = func() error { return lost } }, provisioned: true, kind: tool.EnvironmentLost},
+		{name: "no stream", far: func(f *far) { f.dial = func(context.Context, int) error { return errTest } }, kind: tool.Internal, removed: 1, dialled: 1},
+		{name: "no stream, but it was there before", far: func(f *far) { f.dial = func(context.Context, int) error { return errTest } },
+			provisioned: true, kind: tool.Internal, dialled: 1},
+		{name: "a capability is missing", options: Options{Required: []string{"caisson.time_travel.v1"}}, kind: tool.Unsupported, removed: 1, dialled: 1},
+		{name: "initialize is refused", far: func(f *far) {
+			f.on(wire.MethodInitialize, func(context.Context, *wire.Request) (wire.Response, error) {
+				return wire.Response{}, tool.Errorf(tool.Denied, "bound to another root")
+			})
+		}, kind: tool.Denied, removed: 1, dialled: 1},
+		{name: "another version", far: func(f *far) { f.says(wire.MethodInitialize, wire.Initialized{Version: 5}, nil) },
+			kind: tool.ProtocolMismatch, removed: 1, dialled: 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFar(ourCaps...)
+			if test.far != nil {
+				test.far(f)
+			}
+			b := binding()
+			b.Provisioned = test.provisioned
+			_, err := Open(t.Context(), f, b, nil, test.options)
+			wantKind(t, err, test.kind)
+			f.serves.Wait()
+			if f.removed != test.removed || f.dialled != test.dialled {
+				t.Errorf("removed %d, dialled %d times", f.removed, f.dialled)
+			}
+		})
+	}
+}
+
+func TestConnectTriesAgainWithinItsBudget(t *testing.T) {
+	t.Run("until it works", func(t *testing.T) {
+		f := newFar(ourCaps...)
+		f.dial = func(_ context.Context, n int) error {
+			if n < 3 {
+				return retry("not yet")
+			}
+			return nil
+		}
+		open(t, f, binding(), Options{})
+		if f.dialled != 3 {
+			t.Errorf("dialled %d times", f.dialled)
+		}
+	})
+	t.Run("until the budget is spent", func(t *testing.T) {
+		f := newFar(ourCaps...)
+		f.dial = func(context.Context, int) error { return retry("not yet") }
+		_, err := Open(t.Context(), f, binding(), nil, Options{ConnectBudget: 200 * time.Millisecond})
+		wantKind(t, err, tool.BackendUnavailable)
+		var e *tool.Error
+		if errors.As(err, &e); !strings.Contains(e.Message, "not yet") || e.Hint != "start it" {
+			t.Errorf("%+v", e)
+		}
+		if f.dialled < 2 {
+			t.Error("tried once only")
+		}
+	})
+	t.Run("a handshake that nobody answers", func(t *testing.T) {
+		f := newFar(ourCaps...)
+		f.on(wire.MethodInitialize, func(ctx context.Context, _ *wire.Request) (wire.Response, error) {
+			<-ctx.Done()
+			return wire.Response{}, ctx.Err()
+		})
+		_, err := Open(t.Context(), f, binding(), nil, Options{HandshakeTimeout: 20 * time.Millisecond, ConnectBudget: 200 * time.Millisecond})
+		wantKind(t, err, tool.BackendUnavailable)
+		f.serves.Wait()
+		if f.dialled < 2 {
+			t.Error("tried once only")
+		}
+	})
+	t.Run("until the caller gives up", func(t *testing.T) {
+		f := newFar(ourCaps...)
+		ctx, cancel := context.WithCancel(t.Context())
+		f.dial = func(context.Context, int) error { cancel(); return retry("not yet") }
+		_, err := Open(ctx, f, binding(), nil, Options{})
+		wantKind(t, err, tool.Cancelled)
+		if f.removed != 1 {
+			t.Error("what was created is still there")
+		}
+	})
+}
+
+func TestReconnect(t *testing.T) {
+	f := newFar(ourCaps...)
+	f.says(wire.MethodExecute, tool.Result{}, nil)
+	e := open(t, f, binding(), Options{})
+	events := e.Events().Subscribe()
+	defer events.Close()
+	f.cut()
+	if change := reach(t, events, backends.StateDisconnected); change.Err == nil {
+		t.Error("a loss without a reason")
+	}
+	hold := make(chan struct{})
+	f.mu.Lock()
+	f.dial = func(context.Context, int) error { <-hold; return nil }
+	f.mu.Unlock()
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			if _, err := e.Call(t.Context(), tool.Request{Name: "bash"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	reach(t, events, backends.StateConnecting)
+	// A caller that gives up does not end the attempt for the others.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := e.Call(ctx, tool.Request{Name: "bash"})
+	wantKind(t, err, tool.Cancelled)
+	close(hold)
+	wg.Wait()
+	reach(t, events, backends.StateReady)
+	if f.count(&f.dialled) != 2 || f.count(&f.attached) != 1 || f.count(&f.created) != 1 {
+		t.Errorf("dialled %d, attached %d, created %d times", f.dialled, f.attached, f.created)
+	}
+	again := f.inits[1]
+	if !again.RequireExistingWorkspace || again.Root != "/workspace" || again.Session != "s1" {
+		t.Errorf("the second initialize was %+v", again)
+	}
+}
+
+func TestLostForGood(t *testing.T) {
+	f := newFar(ourCaps...)
+	e := open(t, f, binding(), Options{})
+	events := e.Events().Subscribe()
+	defer events.Close()
+	f.emit(tool.ProcessEvent{Type: tool.EventStarted, Process: running("p1")})
+	nextProcess(t, events)
+	f.mu.Lock()
+	f.attach = func() error { return tool.Errorf(tool.EnvironmentLost, "removed by somebody") }
+	f.mu.Unlock()
+	f.cut() // a process is running: it connects at once
+	got := nextProcess(t, events)
+	if got.Type != tool.EventFailed || got.Process.TerminalCause != tool.CauseLost || !got.Process.OutputClosed {
+		t.Errorf("%+v", got)
+	}
+	reach(t, events, backends.StateFailed)
+	for range 2 {
+		_, err := e.Call(t.Context(), tool.Request{Name: "bash"})
+		wantKind(t, err, tool.EnvironmentLost)
+	}
+	if n := f.count(&f.attached); n != 1 {
+		t.Errorf("attached %d times", n)
+	}
+}
+
+func TestInFlightIsNeverReplayed(t *testing.T) {
+	f := newFar(ourCaps...)
+	f.on(wire.MethodExecute, func(ctx context.Context, _ *wire.Request) (wire.Response, error) {
+		f.cut()
+		<-ctx.Done()
+		return wire.Response{}, ctx.Err()
+	})
+	e := open(t, f, binding(), Options{})
+	_, err := e.Call(t.Context(), tool.Request{Name: "bash"})
+	wantKind(t, err, tool.OutcomeUnknown)
+	if n := f.asked(wire.MethodExecute); n != 1 {
+		t.Errorf("sent %d times", n)
+	}
+	f.says(wire.MethodExecute, tool.Result{}, nil)
+	if _, err := e.Call(t.Context(), tool.Request{Name: "bash"}); err != nil {
+		t.Errorf("the next call: %v", err)
+	}
+}
+
+func TestDetach(t *testing.T) {
+	f := newFar(ourCaps...)
+	started := make(chan struct{})
+	f.on(wire.MethodExecute, func(ctx context.Context, _ *wire.Request) (wire.Response, error) {
+		close(started)
+		<-ctx.Done()
+		return wire.Response{}, ctx.Err()
+	})
+	e := open(t, f, binding(), Options{})
+	events := e.Events().Subscribe()
+	result := make(chan error, 1)
+	go func() {
+		_, err := e.Call(context.Background(), tool.Request{Name: "bash"})
+		result <- err
+	}()
+	receive(t, started)
+	if err := e.Detach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, receive(t, result), tool.Cancelled)
+	_, err := e.Call(t.Context(), tool.Request{Name: "bash"})
+	wantKind(t, err, tool.Cancelled)
+	for err = nil; err == nil; {
+		_, err = events.Next(t.Context())
+	}
+	wantKind(t, err, tool.Cancelled)
+	if _, err := e.Events().Subscribe().Next(t.Context()); err == nil {
+		t.Error("events after the end")
+	}
+	if f.asked(wire.MethodShutdown) > 0 {
+		t.Error("Detach ended the worker")
+	}
+}
+
+func TestDetachEndsAConnect(t *testing.T) {
+	f := newFar(ourCaps...)
+	e := open(t, f, binding(), Options{})
+	dialling := make(chan struct{})
+	f.mu.Lock()
+	f.dial = func(ctx context.Context, _ int) error { close(dialling); <-ctx.Done(); return ctx.Err() }
+	f.mu.Unlock()
+	events := e.Events().Subscribe()
+	f.cut()
+	reach(t, events, backends.StateDisconnected)
+	result := make(chan error, 1)
+	go func() { _, err := e.Call(context.Background(), tool.Request{Name: "bash"}); result <- err }()
+	receive(t, dialling)
+	if err := e.Detach(t.Context()); err != nil {
+		t.Error(err)
+	}
+	wantKind(t, receive(t, result), tool.Cancelled)
+}
+
+func TestShutdown(t *testing.T) {
+	t.Run("in order", func(t *testing.T) {
+		f := newFar(ourCaps...)
+		f.on(wire.MethodShutdown, func(_ context.Context, r *wire.Request) (wire.Response, error) {
+			if string(r.Data) != `{"remove":false}` {
+				t.Errorf("shutdown %s", r.Data)
+			}
+			return wire.Response{}, nil
+		})
+		e := open(t, f, binding(), Options{})
+		if err := e.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if f.asked(wire.MethodShutdown) != 1 {
+			t.Error("the worker was not asked to end")
+		}
+		if err := e.Shutdown(t.Context()); err == nil {
+			_, err = e.Call(t.Context(), tool.Request{Name: "bash"})
+			wantKind(t, err, tool.Cancelled)
+		}
+	})
+	t.Run("a worker that cannot be asked", func(t *testing.T) {
+		f := newFar(wire.CapProcessStart)
+		e := open(t, f, binding(), Options{})
+		if err := e.Shutdown(t.Context()); err != nil || f.asked(wire.MethodShutdown) > 0 {
+			t.Error(err)
+		}
+	})
+	t.Run("a worker that says what did not stop", func(t *testing.T) {
+		f := newFar(ourCaps...)
+		f.on(wire.MethodShutdown, func(context.Context, *wire.Request) (wire.Response, error) {
+			return wire.Response{}, errors.New("process 7 does not stop")
+		})
+		e := open(t, f, binding(), Options{})
+		if err := e.Shutdown(t.Context()); err == nil || !strings.Contains(err.Error(), "process 7") {
+			t.Error(err)
+		}
+	})
+	t.Run("a worker that takes too long", func(t *testing.T) {
+		f := newFar(ourCaps...)
+		f.on(wire.MethodShutdown, func(ctx context.Context, _ *wire.Request) (wire.Response, error) {
+			<-ctx.Done()
+			return wire.Response{}, ctx.Err()
+		})
+		b := binding()
+		b.Profile.ShutdownTimeout = 30 * time.Millisecond
+		e := open(t, f, b, Options{})
+		wantKind(t, e.Shutdown(t.Context()), tool.OutcomeUnknown)
+	})
+	t.Run("an environment that is gone", func(t *testing.T) {
+		f := newFar(ourCaps...)
+		e := open(t, f, binding(), Options{})
+		events := e.Events().Subscribe()
+		f.mu.Lock()
+		f.attach = func() error { return tool.Errorf(tool.EnvironmentLost, "gone") }
+		f.mu.Unlock()
+		f.cut()
+		reach(t, events, backends.StateDisconnected)
+		if err := e.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestSubscribersThatFallBehind(t *testing.T) {
+	h := newHub()
+	slow, quick := h.Subscribe(), h.Subscribe()
+	for range maxQueued + 1 {
+		h.publish(backends.Event{Process: &tool.ProcessEvent{}})
+		next(t, quick)
+	}
+	for range maxQueued {
+		next(t, slow)
+	}
+	_, err := slow.Next(t.Context())
+	wantKind(t, err, tool.Overloaded)
+	h.publish(backends.Event{Process: &tool.ProcessEvent{}})
+	next(t, quick)
+	quick.Close()
+	h.publish(backends.Event{Process: &tool.ProcessEvent{}})
+	if _, err := quick.Next(t.Context()); err == nil {
+		t.Error("an event after Close")
+	}
+	if len(h.subscribers) > 0 {
+		t.Error("subscribers are kept for ever")
+	}
+}
+
+func running(id string) tool.Process {
+	return tool.Process{ID: id, Status: tool.ProcessRunning, ExitCode: -1}
+}
