@@ -138,8 +138,10 @@ func TestNoZombies(t *testing.T) {
 	p := startProcess(t, c, "zombies", `for i in 1 2 3 4 5; do (sh -c 'sleep 0.05 & sleep 0.05 &' &) ; done; echo made; sleep 1000`)
 	output(t, c, p.ID, 0)
 	worker := holder(t, o)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
 	deadline := time.Now().Add(patience)
-	for zombies := -1; zombies != 0; {
+	for zombies := -1; zombies != 0; <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d zombies are left", zombies)
 		}
@@ -183,7 +185,9 @@ func TestTakeover(t *testing.T) {
 		done <- err
 	}()
 	// The first one stops listening at once and takes two seconds to end.
-	for {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for ; ; <-tick.C {
 		conn, err := net.Dial("unix", o.Listen)
 		if err != nil {
 			break
