@@ -56,8 +56,9 @@ type player struct {
 	unread []any // notifications that nobody has expected yet
 }
 
-func newPlayer(t *testing.T) *player {
-	h := serve(t, nil)
+func newPlayer(t *testing.T) *player { return playerOf(t, serve(t, nil)) }
+
+func playerOf(t *testing.T, h *harness) *player {
 	dir := t.TempDir()
 	return &player{T: t, h: h, in: bufio.NewReader(h.out), vars: map[string]string{
 		"dir": filepath.ToSlash(dir), "workspace": "file://" + filepath.ToSlash(dir),
