@@ -187,6 +187,15 @@ func (e *Environment) try(ctx context.Context, w when) (*connection, bool, error
 		return nil, false, err
 	}
 	c, in, err := e.handshake(ctx, stream, e.initialize(b, w, stream.SharedDirectory != ""))
+	if b.Secrets.Environment != nil && environmentDiffers(err) {
+		// The worker lives on with the variables as first given; one that was
+		// rotated on the host since must not end the session.
+		b.Secrets.Environment = nil
+		if stream, err = e.host.Dial(ctx, b); err != nil {
+			return nil, false, err
+		}
+		c, in, err = e.handshake(ctx, stream, e.initialize(b, w, stream.SharedDirectory != ""))
+	}
 	if err != nil {
 		return nil, false, err
 	}
@@ -236,6 +245,13 @@ func (e *Environment) handshake(ctx context.Context, stream Stream, data wire.In
 		return nil, in, errors.Join(err, c.Close())
 	}
 	return &connection{Client: c, root: in.Root}, in, nil
+}
+
+// environmentDiffers reports whether a worker refused a binding because of its
+// variables alone.
+func environmentDiffers(err error) bool {
+	var e *tool.Error
+	return errors.As(err, &e) && e.Kind == tool.Denied && e.Path == "environment"
 }
 
 // lacks is the error for a peer without a capability that is required.
