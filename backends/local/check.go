@@ -87,8 +87,7 @@ func checkConfinement(p profile.Profile) backends.Check {
 	if err != nil {
 		return fail(err)
 	}
-	defer os.RemoveAll(dir) // empty but for what a failed proof left
-	if err := confine.Prove(dir); err != nil {
+	if err := errors.Join(confine.Prove(dir), os.RemoveAll(dir)); err != nil {
 		return fail(err)
 	}
 	abi, err := confine.ABI()

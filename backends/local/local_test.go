@@ -28,7 +28,7 @@ const shortLife = 4 * time.Second
 
 func binding(t *testing.T) backends.Binding {
 	t.Helper()
-	run, err := os.MkdirTemp("/tmp", "lc") // a test's own directories have long paths
+	run, err := os.MkdirTemp("/tmp", "lc") //nolint:usetesting // a test's own directories have long paths
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func open(t *testing.T, at backends.Binding) backends.Environment {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
 		if err := env.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
@@ -111,6 +111,20 @@ func workerPID(t *testing.T, at backends.Binding) int {
 		t.Fatal(err)
 	}
 	return pid
+}
+
+// awaitWorkerEnd returns when no worker of the binding is left.
+func awaitWorkerEnd(t *testing.T, at backends.Binding) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	lock, err := endpoint.Acquire(ctx, worker.LockPath(workerState(at), at.Session))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Error(err)
+	}
 }
 
 // Files need no worker, and neither do questions about processes that there
@@ -237,6 +251,30 @@ func TestReattachHearsEvents(t *testing.T) {
 	}
 }
 
+// A variable that was rotated on the host does not keep anybody from a worker
+// that lives; a new worker gets the new value.
+func TestRotatedVariable(t *testing.T) {
+	at := binding(t)
+	first := open(t, at)
+	run(t, first, "true")
+	if err := first.Detach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at.Provisioned = true
+	at.Secrets.Environment = map[string]string{"HIDDEN": "rotated"}
+	env := open(t, at)
+	if got := run(t, env, "echo $HIDDEN"); got != "s3cret-value\n" {
+		t.Errorf("the live worker's variable is %q", got)
+	}
+	if err := syscall.Kill(workerPID(t, at), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	awaitWorkerEnd(t, at)
+	if got := run(t, env, "echo $HIDDEN"); got != "rotated\n" {
+		t.Errorf("the new worker's variable is %q", got)
+	}
+}
+
 // A subscriber from before the first command hears of it.
 func TestEventsBeforeWorker(t *testing.T) {
 	env := open(t, binding(t))
@@ -273,7 +311,7 @@ func TestWorkerKilled(t *testing.T) {
 	}
 	failed := make(chan error, 1)
 	go func() {
-		_, err := env.Call(context.Background(), tool.Request{
+		_, err := env.Call(t.Context(), tool.Request{
 			ID: "in-flight", Name: "bash", Arguments: []byte(`{"command":"touch begun; sleep 100"}`),
 			Actor: tool.Actor{ID: "s1", Kind: tool.ActorMain},
 		})
@@ -311,15 +349,7 @@ func TestIdle(t *testing.T) {
 	if err := env.Detach(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	lock, err := endpoint.Acquire(ctx, worker.LockPath(workerState(at), "s1"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := lock.Unlock(); err != nil {
-		t.Error(err)
-	}
+	awaitWorkerEnd(t, at)
 	if _, err := os.Stat(at.WorkspaceFolder); err != nil {
 		t.Errorf("the opened folder: %v", err)
 	}
@@ -464,7 +494,7 @@ func TestFirstCommandsTogether(t *testing.T) {
 	done := make(chan error, 16)
 	for range cap(done) {
 		go func() {
-			_, err := env.Call(context.Background(), tool.Request{
+			_, err := env.Call(t.Context(), tool.Request{
 				ID: "c", Name: "bash", Arguments: []byte(`{"command":"true"}`), Actor: tool.Actor{ID: "s1", Kind: tool.ActorMain},
 			})
 			done <- err

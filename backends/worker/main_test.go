@@ -42,7 +42,7 @@ const shortLife = 3 * time.Second
 // options are those of a worker on a socket, with directories of the test's own.
 func options(t *testing.T) worker.Options {
 	t.Helper()
-	run, err := os.MkdirTemp("/tmp", "wk") // a test's own directories have long paths
+	run, err := os.MkdirTemp("/tmp", "wk") //nolint:usetesting // a test's own directories have long paths
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func holder(t *testing.T, o worker.Options) int {
 // awaitEnd returns when the worker has ended.
 func awaitEnd(t *testing.T, o worker.Options) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
 	lock, err := endpoint.Acquire(ctx, lockPath(o))
 	if err != nil {

@@ -74,7 +74,7 @@ func (s *server) serveStdio() error {
 	return errors.Join(err, s.cleanUp(s.bound().removeOnExit()))
 }
 
-func (s *server) serveSocket() error {
+func (s *server) serveSocket() (err error) {
 	// The predecessor of this session may still be stopping its processes.
 	waiting, cancel := context.WithTimeout(s.life, s.o.ShutdownTimeout+predecessorSlack)
 	defer cancel()
@@ -82,7 +82,7 @@ func (s *server) serveSocket() error {
 	if err != nil {
 		return fmt.Errorf("the session's former worker has not ended: %w", err)
 	}
-	defer lock.Unlock() // held to the end; nothing was written that could be lost
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
 
 	if s.peers, err = endpoint.NewPeers(endpoint.WorkerName); err != nil {
 		return err

@@ -91,8 +91,8 @@ func attach(ctx context.Context, o AttachOptions) error {
 
 // Connect connects to the worker that o describes. When none listens it calls
 // start, which returns once one does; a file lock keeps two starters apart.
-func Connect(ctx context.Context, o worker.Options, start func(context.Context) error) (*net.UnixConn, error) {
-	conn, err := dial(ctx, o.Listen)
+func Connect(ctx context.Context, o worker.Options, start func(context.Context) error) (conn *net.UnixConn, err error) {
+	conn, err = dial(ctx, o.Listen)
 	if err == nil || !nobodyThere(err) {
 		return conn, err
 	}
@@ -102,7 +102,7 @@ func Connect(ctx context.Context, o worker.Options, start func(context.Context) 
 	if err != nil {
 		return nil, fmt.Errorf("another process is starting the worker: %w", err)
 	}
-	defer lock.Unlock() // closing a file that nothing was written to
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	conn, err = dial(ctx, o.Listen)
 	if err == nil || !nobodyThere(err) {
 		return conn, err

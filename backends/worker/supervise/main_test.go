@@ -39,7 +39,7 @@ const patience = 30 * time.Second
 // options are those of a worker, with directories of the test's own.
 func options(t *testing.T) worker.Options {
 	t.Helper()
-	run, err := os.MkdirTemp("/tmp", "sv") // a test's own directories have long paths
+	run, err := os.MkdirTemp("/tmp", "sv") //nolint:usetesting // a test's own directories have long paths
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func endWorker(t *testing.T, o worker.Options) {
 
 func awaitEnd(t *testing.T, o worker.Options) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
 	lock, err := endpoint.Acquire(ctx, lockPath(o))
 	if err != nil {
