@@ -29,7 +29,10 @@ func (s *live) environment(ctx context.Context, p backends.Progress) (backends.E
 	switch {
 	case s.over:
 		s.mu.Unlock()
-		return nil, unknownSession(s.id)
+		if cause := context.Cause(s.life); cause != nil {
+			return nil, known(cause)
+		}
+		return nil, tool.Errorf(tool.Cancelled, "%w", errShutdown)
 	case s.env != nil:
 		defer s.mu.Unlock()
 		return s.env, nil

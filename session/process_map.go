@@ -55,13 +55,17 @@ func ours(id string) bool {
 	return ok && len(random) == idLength && strings.Trim(random, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
+// foreignPrefix begins the ids that we give to processes of environments whose
+// own are not unique; it is never that of our own form.
+const foreignPrefix = "x-"
+
 // serviceID is the id by which the editor knows a process.
 func (p *processes) serviceID(environment, id string) string {
 	if ours(id) {
 		return id
 	}
 	sum := sha256.Sum256([]byte(environment + "\x00" + id))
-	name := "p-" + base32Lower.EncodeToString(sum[:])[:idLength]
+	name := foreignPrefix + base32Lower.EncodeToString(sum[:])[:idLength]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	bound(p.foreign)
