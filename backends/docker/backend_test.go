@@ -37,7 +37,7 @@ func TestBackend(t *testing.T) {
 		lacks   backendtest.Lacks
 	}{
 		{name: "Shell", image: shell, outside: dockertest.Open},
-		{name: "User", image: shell, outside: dockertest.Open, change: func(p *profile.Profile) {
+		{name: "User", image: shell, outside: "/tmp", change: func(p *profile.Profile) {
 			p.User, p.ReadOnlyRoot, p.TmpfsNoexec = dockertest.UserName, true, false
 		}},
 		{name: "OneFile", image: only, outside: "/tmp", change: func(p *profile.Profile) { p.ReadOnlyRoot = true },

@@ -1,13 +1,16 @@
 package docker
 
 import (
-	"bufio"
+	"encoding/json"
+	"strings"
 	"testing"
 
+	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/docker/dockertest"
+	"github.com/caisson-dev/caisson/backends/tool"
 )
 
-// The floor under BenchmarkReady: what the docker command takes to run true.
+// The floor under BenchmarkOpen: what the docker command takes to run true.
 func BenchmarkDockerRun(b *testing.B) {
 	image := dockertest.UseShell(b)
 	for b.Loop() {
@@ -15,48 +18,86 @@ func BenchmarkDockerRun(b *testing.B) {
 	}
 }
 
-// From nothing to a container whose attach command has answered, the worker
-// being on the daemon already.
-func BenchmarkReady(b *testing.B) {
-	for _, user := range []string{"", dockertest.UserName} {
-		b.Run("user="+user, func(b *testing.B) {
-			backend := newBackend(b, echo(b))
-			image := dockertest.UseShell(b)
-			h, first := created(b, backend, newBinding(b, backend, image))
+// A session from nothing to ready, the worker being on the daemon already.
+func BenchmarkOpen(b *testing.B) {
+	image := dockertest.UseShell(b)
+	for _, user := range []string{"root", dockertest.UserName} {
+		b.Run(user, func(b *testing.B) {
+			backend := newBackend(b, far(b))
+			opened(b, backend, newBinding(b, backend, image))
 			for b.Loop() {
 				binding := newBinding(b, backend, image)
 				binding.Profile.User = user
-				if err := h.Create(b.Context(), binding, nil); err != nil {
+				env := opened(b, backend, binding)
+				b.StopTimer()
+				if err := env.Detach(b.Context()); err != nil {
 					b.Fatal(err)
 				}
-				stream := must(h.Dial(b.Context(), binding))(b)
-				must(bufio.NewReader(stream).ReadString('\n'))(b)
-				b.StopTimer()
-				stream.Close()
-				if err := h.Remove(b.Context(), binding); err != nil {
+				if err := backend.Remove(b.Context(), binding); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()
-			}
-			if err := h.Remove(b.Context(), first); err != nil {
-				b.Fatal(err)
 			}
 		})
 	}
 }
 
-// One line there and back through the engine.
-func BenchmarkEcho(b *testing.B) {
-	backend := newBackend(b, echo(b))
-	h, binding := created(b, backend, newBinding(b, backend, bare(b)))
-	stream := must(h.Dial(b.Context(), binding))(b)
-	defer stream.Close()
-	r := bufio.NewReader(stream)
-	must(r.ReadString('\n'))(b)
-	for b.Loop() {
-		if _, err := stream.Write([]byte("0123456789012345678901234567890123456789\n")); err != nil {
-			b.Fatal(err)
+// Calls in a session, with the socket that both sides see and without.
+func BenchmarkCall(b *testing.B) {
+	image := dockertest.UseShell(b)
+	for _, shared := range []bool{true, false} {
+		backend := newBackend(b, far(b))
+		binding := newBinding(b, backend, image)
+		name := "shared socket"
+		if !shared {
+			name, binding.RuntimeDir = "through the engine", ""
 		}
-		must(r.ReadString('\n'))(b)
+		env := opened(b, backend, binding)
+		call(b, env, "write_file", map[string]any{"path": "f", "content": strings.Repeat("0123456789abcde\n", 128)})
+		for _, c := range []struct {
+			tool      string
+			arguments map[string]any
+		}{
+			{"read_file", map[string]any{"path": "f"}},
+			{"bash", map[string]any{"command": "true"}},
+		} {
+			b.Run(name+"/"+c.tool, func(b *testing.B) {
+				for b.Loop() {
+					call(b, env, c.tool, c.arguments)
+				}
+			})
+		}
 	}
+}
+
+// opened is the environment of a binding, detached with the test.
+func opened(t testing.TB, b *Backend, binding backends.Binding) backends.Environment {
+	t.Helper()
+	if binding.Secrets.Token == "" {
+		binding.Secrets.Token = b.random() + b.random()
+	}
+	env, err := b.Open(t.Context(), binding, nil)
+	if err != nil {
+		t.Fatalf("%v (%s)", err, hintOf(err))
+	}
+	t.Cleanup(func() {
+		if err := env.Detach(testContext(t)); err != nil {
+			t.Error(err)
+		}
+	})
+	return env
+}
+
+// call runs a tool, which must succeed.
+func call(t testing.TB, env backends.Environment, name string, arguments map[string]any) tool.Result {
+	t.Helper()
+	raw := must(json.Marshal(arguments))(t)
+	result, err := env.Call(t.Context(), tool.Request{ID: name, Name: name, Arguments: raw})
+	if err != nil {
+		t.Fatalf("%s: %v (%s)", name, err, hintOf(err))
+	}
+	if result.IsError {
+		t.Fatalf("%s: %+v", name, result.Content)
+	}
+	return result
 }

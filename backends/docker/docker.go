@@ -160,7 +160,8 @@ func (b *Backend) Prune(ctx context.Context, o backends.PruneOptions) ([]backend
 	return b.prune(ctx, e, o)
 }
 
-// Close ends the connections to daemons. Environments live on.
+// Close ends the connections to daemons. Environments live on, but those that
+// were opened through this value cannot reconnect.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -42,10 +43,10 @@ var (
 
 // engine is a connection to one daemon.
 type engine struct {
-	endpoint  endpoint
-	api       *client.Client
-	transport *http.Transport
-	dial      dialFunc
+	endpoint endpoint
+	api      *client.Client
+	dial     dialFunc
+	closed   atomic.Bool
 
 	mu    sync.Mutex
 	info  daemonInfo
@@ -80,8 +81,9 @@ func newEngine(e endpoint) (*engine, error) {
 	}
 	// Dialled here and not by the transport's own means: the library hijacks
 	// connections past the transport, and only a plain DialContext serves both.
-	transport.DialContext = holdable(dial)
-	return &engine{endpoint: e, api: api, transport: transport, dial: dial}, nil
+	connection := &engine{endpoint: e, api: api, dial: dial}
+	transport.DialContext = connection.connect
+	return connection, nil
 }
 
 // dialer bounds the time of inner, or replaces it for ssh, and adds TLS.
@@ -122,18 +124,23 @@ func (e endpoint) dialer(inner dialFunc) (dialFunc, error) {
 // learns of it, so that it can end a request that the library cannot cancel.
 type heldConn struct{}
 
-func holdable(dial dialFunc) dialFunc {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
-		if hold, ok := ctx.Value(heldConn{}).(func(net.Conn)); ok && err == nil {
-			hold(conn)
-		}
-		return conn, err
+// connect dials for the library.
+func (e *engine) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	if e.closed.Load() {
+		return nil, net.ErrClosed
 	}
+	conn, err := e.dial(ctx, network, address)
+	if hold, ok := ctx.Value(heldConn{}).(func(net.Conn)); ok && err == nil {
+		hold(conn)
+	}
+	return conn, err
 }
 
-// close ends idle connections.
-func (e *engine) close() error { return e.api.Close() }
+// close ends idle connections, and no new ones are made.
+func (e *engine) close() error {
+	e.closed.Store(true)
+	return e.api.Close()
+}
 
 // hello makes sure that the daemon answers and says what it is.
 func (e *engine) hello(ctx context.Context) (daemonInfo, error) {
@@ -267,17 +274,6 @@ func (e *engine) pull(ctx context.Context, ref, platform string, report func(pul
 		}
 		report(m)
 	}
-}
-
-// load adds the images of a docker archive.
-func (e *engine) load(ctx context.Context, archive io.Reader) error {
-	answer, err := e.api.ImageLoad(ctx, archive, client.ImageLoadWithQuiet(true))
-	if err != nil {
-		return e.failed("loading an image", err)
-	}
-	defer answer.Body.Close()
-	_, err = io.Copy(io.Discard, answer.Body)
-	return err
 }
 
 // create makes a container and returns its id.
@@ -420,6 +416,18 @@ func (e *engine) exec(ctx context.Context, id string, argv []string) (*execStrea
 		return found.ExitCode, err == nil && !found.Running
 	}
 	return newExecStream(joined.Conn, joined.Reader, joined.CloseWrite, exitCode), nil
+}
+
+// watch follows what a container's first process says, from its start on.
+func (e *engine) watch(ctx context.Context, id string) (*bootLog, error) {
+	joined, err := e.api.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return nil, e.failed("joining the container's output", err)
+	}
+	return newBootLog(joined.Conn, func(to io.Writer) {
+		// Its end, in whatever way, is no failure of ours.
+		_, _ = stdcopy.StdCopy(to, to, joined.Reader)
+	}), nil
 }
 
 // The streams that the engine multiplexes.

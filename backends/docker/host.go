@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/remote"
@@ -14,6 +15,25 @@ import (
 type host struct {
 	backend *Backend
 	engine  *engine
+
+	mu   sync.Mutex
+	boot *bootLog // from Create until the worker was reached; may be nil
+}
+
+// watched replaces the watch of the container's first words.
+func (h *host) watched(l *bootLog) {
+	h.mu.Lock()
+	old := h.boot
+	h.boot = l
+	h.mu.Unlock()
+	old.close()
+}
+
+// words are what the container's first process said before a worker was reached.
+func (h *host) words() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.boot.words()
 }
 
 var _ remote.Host = (*host)(nil)
@@ -86,6 +106,7 @@ func (h *host) start(ctx context.Context, b backends.Binding, d daemonInfo, imag
 	started := false
 	defer func() {
 		if !started {
+			h.watched(nil)
 			h.backend.discard(ctx, h.engine, id)
 		}
 	}()
@@ -103,6 +124,11 @@ func (h *host) start(ctx context.Context, b backends.Binding, d daemonInfo, imag
 	if err := h.backend.own(ctx, h.engine, id, spec, image); err != nil {
 		return false, err
 	}
+	boot, err := h.engine.watch(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	h.watched(boot)
 	if err := h.engine.start(ctx, id); err != nil {
 		return false, err
 	}
@@ -175,6 +201,10 @@ func (h *host) running(ctx context.Context, b backends.Binding) (containerInfo, 
 func (h *host) Dial(ctx context.Context, b backends.Binding) (remote.Stream, error) {
 	found, err := h.running(ctx, b)
 	if err != nil {
+		if words := h.words(); words != "" && tool.KindOf(err) == tool.EnvironmentLost {
+			err = tool.Errorf(tool.EnvironmentLost, "%w; its first process says: %s", err, words)
+		}
+		h.watched(nil)
 		return remote.Stream{}, err
 	}
 	share := found.Labels[labelShare]
@@ -187,6 +217,9 @@ func (h *host) Dial(ctx context.Context, b backends.Binding) (remote.Stream, err
 		}
 		return remote.Stream{}, err
 	}
+	stream.mark, stream.boot = mark, h.words
+	stream.reached = func() { h.watched(nil) }
+	stream.done = stream.reached
 	if share != sharePath(b) || !h.engine.endpoint.near() {
 		share = "" // made by a service with another runtime directory
 	}
@@ -195,6 +228,7 @@ func (h *host) Dial(ctx context.Context, b backends.Binding) (remote.Stream, err
 
 // Remove removes the container, its volumes and the shared directory.
 func (h *host) Remove(ctx context.Context, b backends.Binding) error {
+	h.watched(nil)
 	if _, err := h.engine.hello(ctx); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func program(p profile.Profile) string {
 
 // initArgs are the arguments of the container's first process.
 func initArgs(p profile.Profile) []string {
-	args := []string{"init", "--control=" + controlPath, "--state=" + stateDir}
+	args := []string{"init", "--control=" + controlPath}
 	if p.Persistent {
 		args = append(args, "--persistent")
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 )
@@ -21,6 +22,13 @@ type execStream struct {
 	closeWrite func() error
 	exitCode   func(context.Context) (code int, ended bool)
 	stderr     tail
+
+	// mark is what the command prints first, and reached is called once when it
+	// did; boot is what the container's first process said meanwhile.
+	mark    string
+	reached func()
+	done    func() // called by Close
+	boot    func() string
 
 	// left is what is still to be read of the present frame of stdout. Only
 	// Read uses it, which is not called concurrently.
@@ -55,6 +63,10 @@ func (s *execStream) Read(p []byte) (int, error) {
 	n, err := s.reader.Read(p)
 	s.left -= uint32(n)
 	if n > 0 {
+		if s.reached != nil && strings.HasPrefix(string(p[:min(n, len(s.mark))]), s.mark) {
+			s.reached()
+		}
+		s.reached = nil // it is said first or never
 		return n, nil
 	}
 	return 0, s.end(err)
@@ -89,6 +101,9 @@ func (s *execStream) end(err error) error {
 	defer cancel()
 	code, ended := s.exitCode(ctx)
 	said := s.stderr.String()
+	if s.boot != nil && s.boot() != "" && said == "" {
+		said = "the container's first process says: " + s.boot()
+	}
 	switch {
 	case ended && code != 0 && said != "":
 		return fmt.Errorf("the attach command in the container exited with %d: %s", code, said)
@@ -110,6 +125,9 @@ func (s *execStream) Close() error {
 		// A daemon that has the whole input may still be writing.
 		_ = s.conn.SetDeadline(time.Now())
 		s.closeErr = s.conn.Close()
+		if s.done != nil {
+			s.done()
+		}
 	})
 	return s.closeErr
 }
