@@ -37,8 +37,9 @@ const (
 	// behind.
 	maxQueued = 1024
 	// maxTracked is from how many processes on those that have ended are
-	// forgotten.
+	// forgotten, and sweepEvery how many come in between two looks for them.
 	maxTracked = 4096
+	sweepEvery = 512
 	// maxProcesses is how many records a list of processes may hold.
 	maxProcesses = 10_000
 	// maxTools is how many tools an environment may offer.

@@ -19,6 +19,7 @@ type tracker struct {
 
 	mu    sync.Mutex
 	known map[string]*tracked
+	added int // since those that have ended were forgotten
 }
 
 // tracked is one process.
@@ -153,7 +154,8 @@ func (t *tracker) complete(r *tool.Process) {
 // add begins to track a process, as far as there is room: a far end that has
 // more at once than there can be is not helped. t.mu is held.
 func (t *tracker) add(id string) *tracked {
-	if len(t.known) >= maxTracked {
+	if t.added++; len(t.known) >= maxTracked && t.added >= sweepEvery {
+		t.added = 0
 		maps.DeleteFunc(t.known, func(_ string, p *tracked) bool { return p.closed })
 	}
 	p := new(tracked)
