@@ -249,10 +249,10 @@ func TestCloseEndsWaits(t *testing.T) {
 		_, err := m.Run(context.Background(), Command{Command: "sleep 100"})
 		failed <- err
 	}()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
 	for m.Live() < 2 {
-		wait, free := after(time.Millisecond)
-		<-wait
-		free()
+		<-tick.C // until the command runs
 	}
 	if err := m.Close(t.Context()); err != nil {
 		t.Fatal(err)

@@ -58,6 +58,9 @@ func (m *Manager) shut(ctx context.Context) error {
 	for _, p := range m.all() {
 		<-p.drained // nobody holds the other ends any more
 	}
+	if m.o.AdoptOrphans {
+		m.born.reapOthers()
+	}
 	m.modes.closeAll()
 	err = removeIfThere(filepath.Join(m.registry.dir, instanceFile))
 	return errors.Join(err, m.registry.close())

@@ -17,18 +17,21 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
-// helpers are what this test program does instead of tests when helperVariable
-// names one: tests that need a program of their own run it again.
-var helpers = map[string]func(){}
-
+// helperVariable names what this test program does instead of tests: those that
+// need a program of their own run it again.
 const helperVariable = "PROCESS_TEST_HELPER"
 
 func TestMain(m *testing.M) {
-	if helper := os.Getenv(helperVariable); helper != "" {
-		helpers[helper]()
-		return
+	switch os.Getenv(helperVariable) {
+	case "orphans":
+		helpOrphans()
+	case "worker":
+		helpWorker()
+	case "recycle":
+		helpRecycle()
+	default:
+		goleak.VerifyTestMain(m)
 	}
-	goleak.VerifyTestMain(m)
 }
 
 // recorder keeps events in order.

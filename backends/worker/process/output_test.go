@@ -20,15 +20,25 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
-// pattern is what stands at an offset of the test output.
+// pattern is what stands at an offset of the test output: it repeats after a
+// prime, so never as the ring does.
 func pattern(offset int64, n int) []byte {
-	p := make([]byte, n)
-	for i := range p {
-		at := offset + int64(i)
-		p[i] = byte(at ^ at>>8 ^ at>>16 ^ at>>24)
+	const prime = 1_000_003
+	period := patternPeriod()
+	p := make([]byte, 0, n)
+	for len(p) < n {
+		at := int((offset + int64(len(p))) % prime)
+		p = append(p, period[at:min(prime, at+n-len(p))]...)
 	}
 	return p
 }
+
+var patternPeriod = sync.OnceValue(func() []byte {
+	p := make([]byte, 1_000_003)
+	random := rand.NewChaCha8([32]byte{})
+	_, _ = random.Read(p) // never fails
+	return p
+})
 
 func TestOutputRing(t *testing.T) {
 	dir := t.TempDir()

@@ -64,8 +64,10 @@ func TestBlockedWrite(t *testing.T) {
 		}
 	}
 	go func() { _, err := m.Write(context.Background(), p.ID, big); first <- err }()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
 	for len(m.listed[p.ID].stdin.turn) > 0 {
-		<-time.After(time.Millisecond) // until the writer has its turn
+		<-tick.C // until the writer has its turn
 	}
 	if _, err := m.CloseStdin(t.Context(), p.ID); err != nil {
 		t.Error(err)
