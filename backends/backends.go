@@ -107,7 +107,8 @@ type Events interface {
 // Subscription is one subscriber's queue.
 type Subscription interface {
 	// Next waits for the next event. It fails when ctx ends, when the
-	// environment is detached, or when the subscriber fell behind.
+	// environment is detached and what was queued before has been delivered, or,
+	// with [tool.Overloaded], when the subscriber fell behind.
 	Next(ctx context.Context) (Event, error)
 	Close()
 }

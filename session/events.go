@@ -31,16 +31,22 @@ func (s *live) startPump(env backends.Environment) {
 	}()
 }
 
-// stopPump waits until the last event has been handled.
-func (s *live) stopPump() {
+// stopPump ends the pump of an environment that was detached: what was sent
+// before is still handled, unless ctx ends first.
+func (s *live) stopPump(ctx context.Context) {
 	s.mu.Lock()
 	p := s.pump
 	s.pump = nil
 	s.mu.Unlock()
-	if p != nil {
-		p.stop()
-		<-p.done
+	if p == nil {
+		return
 	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+	}
+	p.stop()
+	<-p.done
 }
 
 // drain handles events until the subscription ends, and reports whether that

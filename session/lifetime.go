@@ -103,7 +103,7 @@ func (m *Manager) keep(ctx context.Context, l *live, cause error) error {
 	if env != nil {
 		err = env.Detach(ctx)
 	}
-	l.stopPump()
+	l.stopPump(ctx)
 	if err := errors.Join(err, l.leave()); err != nil {
 		m.log.Warn("a session was not given up cleanly", "session", l.id, "error", err)
 	}
@@ -198,7 +198,7 @@ func (s *live) shut(ctx context.Context, env backends.Environment) error {
 	s.env, s.tools = nil, nil
 	s.mu.Unlock()
 	err := env.Detach(ctx)
-	s.stopPump()
+	s.stopPump(ctx)
 	return known(err)
 }
 
@@ -310,7 +310,7 @@ func (s *live) forgetEnvironment(ctx context.Context) error {
 			s.m.log.Warn("an environment that is forgotten could not be detached", "session", s.id, "error", err)
 		}
 	}
-	s.stopPump()
+	s.stopPump(ctx)
 	others, err := s.m.others(s.saved, true)
 	if err != nil || others {
 		return err

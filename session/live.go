@@ -145,6 +145,16 @@ func (s *live) settled(ctx context.Context) (backends.Environment, error) {
 // detach is the session's part of a shutdown of the service, which has ended
 // all openings already. Detaching ends the calls; the environment lives on.
 func (s *live) detach(ctx context.Context) error {
+	// Whoever opens, closes or deletes it comes to an end first, and may leave
+	// nothing to detach.
+	release, err := s.m.await(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if s.m.find(s.id) != s {
+		return nil
+	}
 	s.mu.Lock()
 	s.over = true
 	s.mu.Unlock()
@@ -154,7 +164,7 @@ func (s *live) detach(ctx context.Context) error {
 	}
 	s.end(errShutdown)
 	err = errors.Join(err, s.quiet(ctx))
-	s.stopPump()
+	s.stopPump(ctx)
 	return errors.Join(err, s.leave())
 }
 

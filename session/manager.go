@@ -177,12 +177,19 @@ func (m *Manager) use(id string) (*live, error) {
 // claim waits until nobody else opens, closes or deletes the session, and
 // returns what ends the claim.
 func (m *Manager) claim(ctx context.Context, id string) (release func(), err error) {
+	m.mu.Lock()
+	down := m.down
+	m.mu.Unlock()
+	if down {
+		return nil, tool.Errorf(tool.Cancelled, "%w", errShutdown)
+	}
+	return m.await(ctx, id)
+}
+
+// await is claim for Shutdown too.
+func (m *Manager) await(ctx context.Context, id string) (release func(), err error) {
 	for {
 		m.mu.Lock()
-		if m.down {
-			m.mu.Unlock()
-			return nil, tool.Errorf(tool.Cancelled, "%w", errShutdown)
-		}
 		busy := m.claims[id]
 		if busy == nil {
 			mine := make(chan struct{})

@@ -232,7 +232,7 @@ func (s *live) dropFailed(ctx context.Context) error {
 		return nil
 	}
 	err := env.Detach(ctx)
-	s.stopPump()
+	s.stopPump(ctx)
 	return err
 }
 
