@@ -100,7 +100,7 @@ func testBashOutput(w *world) {
 
 // sleeper writes down its pid and its child's, and leaves a proof if it is
 // not ended in time.
-const sleeper = "echo $$ > shell; (echo before > earlier; sleep 5; touch PROOF) & echo $! > child; echo started > started; wait; sleep 5; touch PROOF"
+const sleeper = "echo $$ > shell; echo before > earlier; (sleep 5; touch PROOF) & echo $! > child; echo started > started; wait; sleep 5; touch PROOF"
 
 func (w *world) endedWithoutProof() {
 	w.Helper()
