@@ -150,16 +150,3 @@ func getProcess(t *testing.T, c *wire.Client, id string) tool.Process {
 	}
 	return p
 }
-
-// wantDead checks that nothing of a process runs any more. A zombie may wait
-// for whoever inherited it.
-func wantDead(t *testing.T, pid int) {
-	t.Helper()
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return
-	}
-	if _, state, _ := strings.Cut(string(stat), ") "); !strings.HasPrefix(state, "Z") {
-		t.Errorf("process %d is still there: %s", pid, stat)
-	}
-}
