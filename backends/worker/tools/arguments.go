@@ -32,7 +32,7 @@ func handle[A any](f func(ctx context.Context, c *call, a A) (tool.Result, error
 	return func(ctx context.Context, c *call) (tool.Result, error) {
 		var a A
 		raw := c.Arguments
-		if len(raw) == 0 {
+		if len(raw) == 0 || string(raw) == "null" {
 			raw = json.RawMessage("{}")
 		}
 		if kind := jsontext.Value(raw).Kind(); kind != '{' {

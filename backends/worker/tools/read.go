@@ -35,12 +35,12 @@ type readResult struct {
 	ContentSHA256 string `json:"content_sha256,omitempty"`
 	StartLine     int64  `json:"start_line"`
 	NumLines      int64  `json:"num_lines"`
-	TotalLines    *int64 `json:"total_lines,omitempty"`
+	TotalLines    *int64 `json:"total_lines,omitzero"`
 	Truncated     bool   `json:"truncated"`
 	// Continuation reads the next page.
 	Continuation string `json:"continuation,omitempty"`
 	// Lossy says that bytes which are not UTF-8 stand as U+FFFD.
-	Lossy bool `json:"lossy,omitempty"`
+	Lossy bool `json:"lossy,omitzero"`
 }
 
 // bytesResult is a page of bytes.
@@ -102,7 +102,7 @@ func (s *Set) readFile(ctx context.Context, c *call, a readArgs) (tool.Result, e
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if mime := image(head); mime != "" && a.Offset == nil && a.Limit == nil {
+	if mime := imageType(head); mime != "" && a.Offset == nil && a.Limit == nil {
 		return r.image(mime)
 	}
 	if bytes.IndexByte(head, 0) >= 0 {
@@ -143,8 +143,8 @@ func (r *reading) head() ([]byte, error) {
 	return head[:n], nil
 }
 
-// image tells the kinds of images that models can see by how they begin.
-func image(head []byte) string {
+// imageType tells the kinds of images that models can see by how they begin.
+func imageType(head []byte) string {
 	switch {
 	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):
 		return "image/png"

@@ -30,9 +30,9 @@ type writeResult struct {
 	NewFileSHA string `json:"new_file_sha"`
 	// Diff is a unified diff; empty for binary files and for long changes.
 	Diff          string `json:"diff"`
-	DiffTruncated bool   `json:"diff_truncated,omitempty"`
-	Created       bool   `json:"created,omitempty"`
-	Replacements  int    `json:"replacements,omitempty"`
+	DiffTruncated bool   `json:"diff_truncated,omitzero"`
+	Created       bool   `json:"created,omitzero"`
+	Replacements  int    `json:"replacements,omitzero"`
 }
 
 func (s *Set) writeFile(ctx context.Context, c *call, a writeArgs) (tool.Result, error) {

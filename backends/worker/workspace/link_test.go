@@ -131,7 +131,7 @@ func TestSwappedLink(t *testing.T) {
 				return
 			default:
 			}
-			os.Remove(at("dir"))
+			os.RemoveAll(at("dir")) // a write may have made a directory of it
 			if i%2 == 0 {
 				os.Symlink(outside, at("dir"))
 			} else if i%4 == 1 {
@@ -142,7 +142,7 @@ func TestSwappedLink(t *testing.T) {
 		}
 	})
 	done, refused := 0, 0
-	for range 1500 {
+	for done < 500 || refused < 500 {
 		f, _, err := r.Open("dir/file")
 		if err == nil {
 			b, err := io.ReadAll(f)
@@ -175,9 +175,6 @@ func TestSwappedLink(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(outside); err != nil || len(entries) != 2 {
 		t.Fatalf("the outside has %v, %v", entries, err)
-	}
-	if done == 0 || refused == 0 {
-		t.Errorf("%d calls came through and %d were refused: nothing was tried", done, refused)
 	}
 }
 
