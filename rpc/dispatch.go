@@ -94,17 +94,21 @@ func (s *server) handle(ctx context.Context, req *jsonrpc2.Request) (any, error)
 		s.notified(req.Method(), req.Params())
 		return nil, nil // an error would close the connection
 	}
-	r, err := s.admit(ctx, req)
+	r, err := s.admit(req)
 	if err != nil {
 		return nil, err
 	}
-	jsonrpc2.Async(ctx)
+	if r.name != protocol.MethodInitialize {
+		jsonrpc2.Async(ctx)
+	}
+	// What a client sends behind initialize without waiting for its answer is
+	// read when that is done, rather than refused.
 	return r.run(req.Params())
 }
 
 // admit registers a request, or says why it is not taken: the wrong time, no
 // such method, or too many at once.
-func (s *server) admit(ctx context.Context, req *jsonrpc2.Request) (*request, error) {
+func (s *server) admit(req *jsonrpc2.Request) (*request, error) {
 	// The request's own text is gone when reading goes on.
 	name := strings.Clone(req.Method())
 	m, known := s.methods[name]
@@ -140,7 +144,9 @@ func (s *server) admit(ctx context.Context, req *jsonrpc2.Request) (*request, er
 		s.phase = shutDown
 	}
 	r := &request{server: s, id: req.ID(), name: name, method: m, begun: time.Now()}
-	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	// Not from the library's context of the request, which is used again for
+	// another one when the handler has returned.
+	r.ctx, r.cancel = context.WithCancelCause(s.ctx)
 	s.requests[r.id] = r
 	s.work.Add(1)
 	return r, nil
