@@ -26,7 +26,7 @@ import (
 // shortLife is a lifetime that is waited for: longer than a start takes.
 const shortLife = 4 * time.Second
 
-func binding(t *testing.T) backends.Binding {
+func binding(t testing.TB) backends.Binding {
 	t.Helper()
 	run, err := os.MkdirTemp("/tmp", "lc") //nolint:usetesting // a test's own directories have long paths
 	if err != nil {
