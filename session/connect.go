@@ -219,11 +219,6 @@ func (s *live) provision(ctx context.Context, backend backends.Backend, p backen
 			return nil, known(errors.Join(err, env.Shutdown(ctx), backend.Remove(ctx, b)))
 		}
 	}
-	saved.Root = env.Info().Root
-	saved.LastUsedAt = s.m.o.Now()
-	if err := st.Save(saved); err != nil {
-		return nil, known(errors.Join(err, env.Detach(ctx)))
-	}
 	return env, nil
 }
 

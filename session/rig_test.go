@@ -27,7 +27,7 @@ const patience = 10 * time.Second
 
 // rig is a state directory with a configuration, a world and services on it.
 type rig struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	folder string // an opened folder
 	config string // the user's file
@@ -48,7 +48,7 @@ const defaultConfig = `{
 	"execution": {"retry_backoff": "1ms", "timeout": "1m", "max_output_bytes": 1000},
 }`
 
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: t.TempDir(), folder: t.TempDir(), world: newWorld(), vars: []string{"TOKEN=s3cret"}}
 	r.config = filepath.Join(t.TempDir(), "config.json")
@@ -66,7 +66,7 @@ func (r *rig) write(file, text string) {
 // service is one manager with what it told its sink.
 type service struct {
 	*session.Manager
-	t     *testing.T
+	t     testing.TB
 	rig   *rig
 	sink  *recorder
 	store *artifacts.Store

@@ -59,7 +59,7 @@ func temporary(file string, data []byte) (string, error) {
 		return "", err
 	}
 	_, err = f.Write(data)
-	if err == nil {
+	if err == nil && len(data) > 0 { // of an empty file only the name can be lost
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
