@@ -3,8 +3,10 @@
 // thread of its own per policy: what that thread forks inherits the limits for
 // good, while the rest of the program stays free.
 //
-// Reading, executing and the network are not limited here. There is no best
-// effort: a kernel without Landlock, or with an interface older than
+// What is limited is writing to files, making, renaming, linking and removing
+// them. Reading, executing and the network are not limited, nor is what Landlock
+// does not know: a file's mode, owner, times and extended attributes can be
+// changed by whoever owns it. There is no best effort: a kernel without Landlock, or with an interface older than
 // [RequiredABI], refuses a policy that needs it.
 package confine
 

@@ -74,7 +74,9 @@ func tryWrites(args []string) {
 			return unix.Bind(fd, &unix.SockaddrUnix{Name: in("s")})
 		}},
 		{"remove", func() error { return os.Remove(in("file")) }},
-		{"link out", func() error { return os.Link(in("keep"), filepath.Join(os.Getenv("ALLOWED"), fmt.Sprint("stolen", os.Getpid()))) }},
+		{"link out", func() error {
+			return os.Link(in("keep"), filepath.Join(os.Getenv("ALLOWED"), fmt.Sprint("stolen", os.Getpid())))
+		}},
 	} {
 		if err := try.do(); err != nil {
 			fmt.Printf("%s: %v\n", try.what, err)

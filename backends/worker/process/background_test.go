@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -265,6 +266,64 @@ func TestCloseEndsWaits(t *testing.T) {
 	}
 	if _, err := m.Start(t.Context(), tool.StartRequest{Command: "true"}); tool.KindOf(err) != tool.EnvironmentLost {
 		t.Errorf("start after close: %v", err)
+	}
+}
+
+// What nobody can find any more, since it left its session, its parents and its
+// environment, does not hold up the end.
+func TestCloseLosesPipes(t *testing.T) {
+	m, _ := newTest(t)
+	line := "env -i setsid sh -c 'echo $$ > pid; exec sleep 300' & while ! [ -s pid ]; do sleep 0.01; done"
+	p := start(t, m, line)
+	wait(t, m, p.ID)
+	if _, err := m.Run(t.Context(), Command{Command: "rm pid; " + line}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := m.Get(t.Context(), p.ID); err != nil || !got.OutputClosed {
+		t.Errorf("%+v %v", got, err)
+	}
+	procs, err := scan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range procs { // the test ends them, since nothing else does
+		cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", i.pid))
+		if err == nil && cwd == m.o.Root {
+			if err := signalExactly(i, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// Starts and the end of the Manager do not miss each other.
+func TestCloseWhileStarting(t *testing.T) {
+	for range 10 {
+		m, _ := newTest(t)
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for {
+					_, err := m.Start(context.Background(), tool.StartRequest{Argv: []string{"sleep", "300"}})
+					if err != nil {
+						if k := tool.KindOf(err); k != tool.EnvironmentLost && k != tool.Overloaded {
+							t.Errorf("start: %v", err)
+						}
+						return
+					}
+				}
+			})
+		}
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
+		if left := carriers(t, m); len(left) != 0 {
+			t.Errorf("left: %v", left)
+		}
 	}
 }
 

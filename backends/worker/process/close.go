@@ -3,8 +3,10 @@ package process
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -35,11 +37,10 @@ func (m *Manager) Close(ctx context.Context) error {
 }
 
 func (m *Manager) shut(ctx context.Context) error {
+	m.starts.Lock() // what was admitted before runs now, and nothing else will
+	m.starts.Unlock()
 	m.mu.Lock()
-	live := make([]*proc, 0, len(m.live))
-	for p := range m.live {
-		live = append(live, p)
-	}
+	live := slices.Collect(maps.Keys(m.live))
 	m.mu.Unlock()
 	for _, p := range live {
 		p.markStopping()
@@ -55,15 +56,31 @@ func (m *Manager) shut(ctx context.Context) error {
 	for _, p := range live {
 		<-p.exited // nothing is left alive, so these are on their way
 	}
-	for _, p := range m.all() {
-		<-p.drained // nobody holds the other ends any more
-	}
+	m.drainAll()
 	if m.o.AdoptOrphans {
 		m.born.reapOthers()
 	}
 	m.modes.closeAll()
 	err = removeIfThere(filepath.Join(m.registry.dir, instanceFile))
 	return errors.Join(err, m.registry.close())
+}
+
+// drainAll waits for the end of all output. Mostly nobody is left to hold it
+// open; who could not be found loses his pipe.
+func (m *Manager) drainAll() {
+	m.mu.Lock()
+	open := slices.Collect(maps.Keys(m.open))
+	m.mu.Unlock()
+	grace, cancel := context.WithTimeout(context.Background(), DrainGrace)
+	defer cancel()
+	for _, p := range open {
+		select {
+		case <-p.drained:
+		case <-grace.Done():
+			p.abandon()
+			<-p.drained
+		}
+	}
 }
 
 // markStopping notes that the end of p is wanted.

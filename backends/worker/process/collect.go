@@ -17,6 +17,10 @@ type streamTo struct {
 // their own, and then calls drain. A reader never slows the command down: what
 // cannot be kept is counted or dropped.
 func (p *proc) collect(files []*os.File, streams []*streamTo) {
+	p.outputs = files
+	p.m.mu.Lock()
+	p.m.open[p] = struct{}{}
+	p.m.mu.Unlock()
 	var all sync.WaitGroup
 	for i, f := range files {
 		copier := func() { p.copyOut(f, streams[i]) }
@@ -51,5 +55,12 @@ func (p *proc) copyOut(f *os.File, to *streamTo) {
 			}
 			return // a terminal ends with an error, which is its end of file
 		}
+	}
+}
+
+// abandon closes our ends of the output, whoever holds the others.
+func (p *proc) abandon() {
+	for _, f := range p.outputs {
+		_ = f.Close() // its copier may have closed it
 	}
 }

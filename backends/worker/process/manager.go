@@ -24,6 +24,7 @@ type Manager struct {
 	shells   []string
 
 	work    sync.WaitGroup // every goroutine
+	starts  sync.RWMutex   // read-held from a command's admission until it runs
 	closing chan struct{}  // closed when Close begins
 	closed  chan struct{}  // closed when it is over
 	failed  error          // what Close found; to be read after closed
@@ -40,11 +41,13 @@ type Manager struct {
 	enlisted   int              // how many ever were
 	operations map[string]*operation
 	live       map[*proc]struct{} // what was admitted and has not ended
+	open       map[*proc]struct{} // whose output has not ended
 }
 
 // NewManager opens the registry. Records of a worker that died are settled
 // first, as [Settle] does. It fails with [tool.SessionBusy] while another
-// Manager, in whatever program, holds the session.
+// Manager, in whatever program, holds the session. Descriptors that the program
+// itself inherited, beside 0, 1 and 2, are closed in its children from here on.
 func NewManager(o Options) (*Manager, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -79,6 +82,7 @@ func newManager(o Options, r *registry) (*Manager, error) {
 		listed:     make(map[string]*proc),
 		operations: make(map[string]*operation),
 		live:       make(map[*proc]struct{}),
+		open:       make(map[*proc]struct{}),
 	}
 	if o.Shell != "" {
 		m.shells = []string{o.Shell}
@@ -182,7 +186,8 @@ func (m *Manager) Live() int {
 	return len(m.live)
 }
 
-// admit counts p as live, if there is room and the Manager is open.
+// admit counts p as live, if there is room and the Manager is open. The caller
+// holds m.starts.
 func (m *Manager) admit(p *proc) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -22,7 +22,8 @@ type proc struct {
 	limited bool     // by its mode
 	// captures hold a foreground command's stdout and stderr.
 	captures []*capture
-	release  func() // gives back what only the running process needs
+	outputs  []*os.File // our ends of it, to be given up
+	release  func()     // gives back what only the running process needs
 
 	change sync.Mutex // held through one change: record, disk, event
 
@@ -169,6 +170,9 @@ func (p *proc) drain() {
 		}
 	}
 	close(p.drained)
+	p.m.mu.Lock()
+	delete(p.m.open, p)
+	p.m.mu.Unlock()
 	if p.awaitEnd() {
 		return
 	}

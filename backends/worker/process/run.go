@@ -84,6 +84,8 @@ func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
 	}
 	s.input = len(c.Stdin) > 0
 	s.streams = []*streamTo{{capture: f.stdout, merged: adoptable}, {capture: f.stderr, merged: adoptable}}
+	m.starts.RLock()
+	defer m.starts.RUnlock()
 	if err := m.admit(f.proc); err != nil {
 		return nil, err
 	}

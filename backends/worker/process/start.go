@@ -103,6 +103,8 @@ func (m *Manager) start(id, digest string, r tool.StartRequest) (_ tool.Process,
 	p.kept = true
 	p.out = &output{base: p.base()}
 	s.input, s.streams = true, []*streamTo{{merged: true}}
+	m.starts.RLock()
+	defer m.starts.RUnlock()
 	if err := m.admit(p); err != nil {
 		return tool.Process{}, err
 	}

@@ -96,7 +96,7 @@ func (p *proc) finish(left []procInfo, err error) error {
 func (p *proc) inGroup() func(procInfo) bool {
 	pid := p.pid()
 	return func(i procInfo) bool {
-		if i.pid != pid && i.group != pid && i.session != pid {
+		if pid == 0 || i.pid != pid && i.group != pid && i.session != pid {
 			return false
 		}
 		p.mu.Lock()

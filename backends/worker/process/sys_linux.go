@@ -2,6 +2,7 @@ package process
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -63,7 +64,7 @@ func awaitEnd(pid, pidfd int) error {
 // sealDescriptors keeps what this program itself was given, beside 0, 1 and 2,
 // from its children. What the program opens is closed on exec anyway.
 func sealDescriptors() error {
-	err := unix.CloseRange(3, ^uint(0)>>1&0xffffffff, unix.CLOSE_RANGE_CLOEXEC)
+	err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	if err == nil || !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
 		return err
 	}
@@ -120,7 +121,11 @@ func signalExactly(p procInfo, s syscall.Signal) error {
 	if fd < 0 {
 		return unix.Kill(p.pid, s)
 	}
-	return unix.PidfdSendSignal(fd, s, nil, 0)
+	err = unix.PidfdSendSignal(fd, s, nil, 0)
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		return unix.Kill(p.pid, s)
+	}
+	return err
 }
 
 // marksKnown says that the mark of a process can be read.
