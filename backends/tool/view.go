@@ -3,7 +3,7 @@ package tool
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"strings"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -11,13 +11,14 @@ import (
 )
 
 // ViewToken is the text that models read instead of structured content, as a
-// quoted JSON string: what a result of the workspace tool called name gets as its text part where the far
-// end sent none. It returns nil when there is no structured content, and the content
-// itself, quoted, when the tool or the content's shape is not known.
+// quoted JSON string: what a result of the workspace tool called name gets as
+// its text part where the far end sent none. It returns nil when there is no
+// structured content, and the content itself, quoted, when the tool or the
+// content's shape is not known. The content must be valid JSON.
 //
-// Where the view is one member of the content, that member's token is reused as it
-// stands, so that a large file is not decoded and encoded again; the token then shares
-// memory with structured.
+// Where the view is one member of the content, that member's token is reused
+// as it stands, so that a large file is not decoded and encoded again; the
+// token then shares memory with structured.
 func ViewToken(name string, structured json.RawMessage) json.RawMessage {
 	if len(structured) == 0 {
 		return nil
@@ -57,27 +58,114 @@ func View(name string, structured json.RawMessage) string {
 // object is the members of a JSON object, not decoded.
 type object map[string]json.RawMessage
 
-// members cuts an object into its members without copying them.
+// errShape is what members answers to what is no JSON object.
+var errShape = errors.New("not a JSON object")
+
+// members cuts an object into its members without copying or checking what is
+// in them: whoever received the content has done that, and a string of 16 MiB
+// is passed over at the speed of memory.
 func members(raw json.RawMessage) (object, error) {
-	d := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowInvalidUTF8(true))
-	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
-		return nil, fmt.Errorf("not an object: %w", err)
+	s := cutter{raw: raw}
+	if !s.skip('{') {
+		return nil, errShape
 	}
 	o := object{}
-	for d.PeekKind() != '}' {
-		name, err := d.ReadToken()
-		if err != nil {
-			return nil, err
-		}
-		key := name.String()
-		value, err := d.ReadValue()
-		if err != nil {
-			return nil, err
-		}
-		end := d.InputOffset()
-		o[key] = raw[end-int64(len(value)) : end]
+	if s.skip('}') {
+		return o, nil
 	}
-	return o, nil
+	for {
+		s.space()
+		name := s.value()
+		if len(name) < 2 || name[0] != '"' || !s.skip(':') {
+			return nil, errShape
+		}
+		s.space()
+		value := s.value()
+		if len(value) == 0 {
+			return nil, errShape
+		}
+		o[unquote(name)] = value
+		switch {
+		case s.skip('}'):
+			return o, nil
+		case !s.skip(','):
+			return nil, errShape
+		}
+	}
+}
+
+// cutter goes over JSON value by value.
+type cutter struct {
+	raw json.RawMessage
+	at  int
+}
+
+func (s *cutter) space() {
+	for s.at < len(s.raw) && strings.IndexByte(" \t\r\n", s.raw[s.at]) >= 0 {
+		s.at++
+	}
+}
+
+// skip passes over white space and c, if c comes next.
+func (s *cutter) skip(c byte) bool {
+	s.space()
+	if s.at < len(s.raw) && s.raw[s.at] == c {
+		s.at++
+		return true
+	}
+	return false
+}
+
+// value passes over one value and returns it, nil when it has no end.
+func (s *cutter) value() json.RawMessage {
+	start, depth := s.at, 0
+	for s.at < len(s.raw) {
+		switch s.raw[s.at] {
+		case '"':
+			if !s.text() {
+				return nil
+			}
+			if depth == 0 {
+				return s.raw[start:s.at]
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return s.raw[start:s.at] // behind a number
+			}
+			if depth--; depth == 0 {
+				s.at++
+				return s.raw[start:s.at]
+			}
+		case ',', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return s.raw[start:s.at]
+			}
+		}
+		s.at++
+	}
+	return nil
+}
+
+// text passes over a string.
+func (s *cutter) text() bool {
+	for from := s.at + 1; ; {
+		i := bytes.IndexByte(s.raw[from:], '"')
+		if i < 0 {
+			return false
+		}
+		end := from + i
+		slashes := end
+		for slashes > from && s.raw[slashes-1] == '\\' {
+			slashes--
+		}
+		if from = end + 1; (end-slashes)%2 == 0 {
+			s.at = end + 1
+			return true
+		}
+	}
 }
 
 // decode decodes a member into v and says whether it is there and fits.
