@@ -13,9 +13,9 @@ import (
 
 // A beginning is an initialize that may be handled.
 type beginning struct {
-	data    Initialize
-	first   bool   // on this connection
-	release func() // takes back what it fixed
+	data   Initialize
+	first  bool                 // on this connection
+	settle func(succeeded bool) // of the token
 }
 
 // read reads frames until the connection ends, and returns why it did. It
@@ -136,7 +136,7 @@ func (s *Server) beginInitialize(r *Request, token []byte) error {
 		err = b.data.check()
 	}
 	if err == nil {
-		b.release, err = s.o.Token.fix(token)
+		b.settle, err = s.o.Token.fix(token)
 	}
 	if err != nil {
 		if b.first {
@@ -155,9 +155,7 @@ func (s *Server) beginInitialize(r *Request, token []byte) error {
 // initialized notes how an initialize ended, before its reply is written: an
 // event after it must not be lost. A repeated one changes nothing.
 func (s *Server) initialized(r *Request, err error) {
-	if err != nil {
-		r.begin.release()
-	}
+	r.begin.settle(err == nil)
 	if !r.begin.first {
 		return
 	}

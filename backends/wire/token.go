@@ -15,6 +15,11 @@ type Token struct {
 
 	mu    sync.Mutex
 	value []byte // nil until it is fixed
+	// fixed says that an initialize succeeded with it. Until then it is held by
+	// the initializes that go on with it, so that one that fails does not take
+	// away what another one has fixed.
+	fixed  bool
+	trying int
 }
 
 // NewToken makes a token that is not fixed yet. When required, as on a socket,
@@ -35,8 +40,9 @@ func (t *Token) check(token []byte) error {
 }
 
 // fix fixes the token of an initialize that is about to be handled, unless it is
-// fixed already. release takes that back when it fails.
-func (t *Token) fix(token []byte) (release func(), err error) {
+// fixed already. settle must be told whether that succeeded: when every one that
+// tried has failed, the token is free again.
+func (t *Token) fix(token []byte) (settle func(succeeded bool), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -44,17 +50,23 @@ func (t *Token) fix(token []byte) (release func(), err error) {
 		if subtle.ConstantTimeCompare(t.value, token) == 0 {
 			return nil, errToken
 		}
-		return func() {}, nil
 	case len(token) >= MinToken:
 		t.value = append([]byte(nil), token...)
-		return func() {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			t.value = nil
-		}, nil
 	case t.required:
 		return nil, tool.Errorf(tool.Denied, "a token of at least %d characters is required here", MinToken)
 	default:
-		return func() {}, nil
+		return func(bool) {}, nil
+	}
+	t.trying++
+	return t.settle, nil
+}
+
+func (t *Token) settle(succeeded bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.trying--
+	t.fixed = t.fixed || succeeded
+	if !t.fixed && t.trying == 0 {
+		t.value = nil
 	}
 }
