@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
@@ -71,6 +72,12 @@ func scanLiteral(b []byte, i int, literal string) (int, error) {
 // scanString returns the index after the string that begins at b[i].
 func scanString(b []byte, i int) (int, error) {
 	for i++; i < len(b); i++ {
+		for i+8 <= len(b) && plain(binary.LittleEndian.Uint64(b[i:])) {
+			i += 8
+		}
+		if i == len(b) {
+			break
+		}
 		switch c := b[i]; {
 		case c == '"':
 			return i + 1, nil
@@ -94,6 +101,14 @@ func scanString(b []byte, i int) (int, error) {
 		}
 	}
 	return i, malformed(i, "an unfinished string")
+}
+
+// plain reports whether none of eight bytes of a string is a quote, a backslash
+// or a control character. Nearly all bytes of a large frame stand in strings.
+func plain(w uint64) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote, backslash := w^(ones*'"'), w^(ones*'\\')
+	return ((quote-ones)&^quote|(backslash-ones)&^backslash|(w-ones*0x20)&^w)&highs == 0
 }
 
 func isHex(c byte) bool {
