@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -214,7 +215,8 @@ func TestParseConstraints(t *testing.T) {
 	} {
 		_, err := session.ParseConstraints("constraints", json.RawMessage(text))
 		wantKind(t, err, tool.InvalidParams)
-		if e, ok := err.(*tool.Error); ok && e.Path != path {
+		var e *tool.Error
+		if errors.As(err, &e) && e.Path != path {
 			t.Errorf("%s: path %q", text, e.Path)
 		}
 	}
@@ -223,7 +225,7 @@ func TestParseConstraints(t *testing.T) {
 // A cancelled call has exactly one terminal event, as one has whose session is
 // closed or whose service ends.
 func TestEndsOfCalls(t *testing.T) {
-	wait := func(s *service, ctx context.Context, v session.Session) <-chan error {
+	wait := func(ctx context.Context, s *service, v session.Session) <-chan error {
 		done := make(chan error, 1)
 		go func() {
 			_, err := s.Call(ctx, session.CallRequest{SessionID: v.ID, Name: "wait", CallID: "w"})
@@ -236,7 +238,7 @@ func TestEndsOfCalls(t *testing.T) {
 		s := newRig(t).start()
 		v := s.open(session.OpenRequest{})
 		ctx, cancel := context.WithCancel(t.Context())
-		done := wait(s, ctx, v)
+		done := wait(ctx, s, v)
 		_, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "request", CallID: "w"})
 		wantKind(t, err, tool.InvalidParams) // the id is in use
 		cancel()
@@ -248,7 +250,7 @@ func TestEndsOfCalls(t *testing.T) {
 	t.Run("closed", func(t *testing.T) {
 		s := newRig(t).start()
 		v := s.open(session.OpenRequest{})
-		done := wait(s, t.Context(), v)
+		done := wait(t.Context(), s, v)
 		if _, err := s.Close(t.Context(), v.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +262,7 @@ func TestEndsOfCalls(t *testing.T) {
 	t.Run("shut down", func(t *testing.T) {
 		s := newRig(t).start()
 		v := s.open(session.OpenRequest{})
-		done := wait(s, t.Context(), v)
+		done := wait(t.Context(), s, v)
 		sink := s.sink
 		s.stop()
 		wantKind(t, <-done, tool.OutcomeUnknown)

@@ -105,11 +105,12 @@ func (s *live) resync(ctx context.Context, env backends.Environment) {
 
 // eventFor is the event that brings a process to where it is.
 func eventFor(p tool.Process) tool.ProcessEventType {
-	switch {
-	case p.Status == tool.ProcessFailed:
+	switch p.Status {
+	case tool.ProcessFailed:
 		return tool.EventFailed
-	case p.Status == tool.ProcessStopped:
+	case tool.ProcessStopped:
 		return tool.EventStopped
+	default:
+		return tool.EventUpdated
 	}
-	return tool.EventUpdated
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -223,19 +224,11 @@ func (m *Manager) others(saved store.Session, closed bool) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, l := range list {
-		if l.ID == saved.ID {
-			continue
-		}
-		if l.Err != nil {
-			// It may be bound to this environment: nothing is removed under it.
-			return true, nil
-		}
-		if l.Environment == saved.Environment && (closed || !l.Closed) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(list, func(l store.Listed) bool {
+		// One that cannot be read may be bound to this environment too: nothing
+		// is removed under it.
+		return l.ID != saved.ID && (l.Err != nil || l.Environment == saved.Environment && (closed || !l.Closed))
+	}), nil
 }
 
 // Delete closes the session and removes its environment, persistent or not,

@@ -101,7 +101,7 @@ func TestBadConfiguration(t *testing.T) {
 	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "kept"})
 	s.stop()
 	for name, text := range map[string]string{
-		"an error":   "{\n  \"gaurd\": {}\n}",
+		"an error":   "{\n  \"gard\": {}\n}",
 		"the end":    `{"execution_environments": {`,
 		"no profile": `{"execution_environments": {"default": "nowhere"}}`,
 	} {

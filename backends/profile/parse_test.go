@@ -119,7 +119,7 @@ func TestRefusals(t *testing.T) {
 		{`{"backend":"docker"}`, "image", "is missing", ""},
 		{`{"backend":"ssh"}`, "host", "is missing", ""},
 		{`{"backend":"command"}`, "command", "is missing", ""},
-		{`{"backend":"docker","image":"a","netwrok":"none"}`, "netwrok", "unknown member", "network"},
+		{`{"backend":"docker","image":"a","nework":"none"}`, "nework", "unknown member", "network"},
 		{`{"backend":"ssh","host":"h","image":"a"}`, "image", "it belongs to docker, apptainer, modal, daytona, vercel", ""},
 		{`{"backend":"local","workspace":"/w"}`, "workspace", "it belongs to", ""},
 		{`{"backend":"ssh","host":"h","network":"none"}`, "network", "it belongs to", ""},

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -65,13 +66,23 @@ type loader struct {
 	err *Error
 }
 
-// fail keeps the problem unless there is one already, and returns it.
-func (l *loader) fail(path profile.Path, format string, args ...any) *Error {
-	e := l.d.problem(path, format, args...)
+// keep keeps the problem unless there is one already.
+func (l *loader) keep(e *Error) {
 	if l.err == nil {
 		l.err = e
 	}
-	return e
+}
+
+// fail keeps a problem with the member at path.
+func (l *loader) fail(path profile.Path, format string, args ...any) {
+	l.keep(l.d.problem(path, format, args...))
+}
+
+// unknown keeps a problem with a word that is none of the known ones.
+func (l *loader) unknown(word string, known []string, path profile.Path, format string, args ...any) {
+	e := l.d.problem(path, format, args...)
+	e.Suggestion = profile.Nearest(word, known)
+	l.keep(e)
 }
 
 func at(names ...string) profile.Path { return names }
@@ -117,10 +128,13 @@ func (l *loader) profiles(e *environments) {
 	for _, w := range e.Profiles {
 		named := NamedProfile{Name: w.key, Profile: profile.Profile{Name: w.key}}
 		place := at("execution_environments", "profiles", w.key)
-		if err := profile.CheckName(w.key); err != nil {
-			named.Problem = l.fail(place, "%v", err)
-		} else if p, err := profile.Parse(w.key, json.RawMessage(w.value), l.c.defaults()); err != nil {
+		p, err := profile.Parse(w.key, json.RawMessage(w.value), l.c.defaults())
+		if bad := profile.CheckName(w.key); bad != nil {
+			err = bad
+		}
+		if err != nil {
 			named.Problem = l.profileProblem(place, err)
+			l.keep(named.Problem)
 		} else {
 			named.Profile = p
 		}
@@ -129,11 +143,11 @@ func (l *loader) profiles(e *environments) {
 }
 
 func (l *loader) profileProblem(place profile.Path, err error) *Error {
-	bad, ok := err.(*profile.Error)
-	if !ok {
-		return l.fail(place, "%v", err)
+	var bad *profile.Error
+	if !errors.As(err, &bad) {
+		return l.d.problem(place, "%v", err)
 	}
-	e := l.fail(bad.Path.Under(place...), "%s", bad.Message)
+	e := l.d.problem(bad.Path.Under(place...), "%s", bad.Message)
 	e.Suggestion = bad.Suggestion
 	return e
 }
@@ -143,8 +157,7 @@ func (l *loader) reference(name string, path profile.Path) {
 	if slices.Contains(l.c.Names(), name) {
 		return
 	}
-	e := l.fail(path, "there is no profile %q", name)
-	e.Suggestion = profile.Nearest(name, l.c.Names())
+	l.unknown(name, l.c.Names(), path, "there is no profile %q", name)
 }
 
 func (l *loader) choices(e *environments, project []string) {
@@ -186,13 +199,13 @@ func (l *loader) toolGlob(glob string, path profile.Path) {
 	case !doublestar.ValidatePattern(glob):
 		l.fail(path, "%q is not a glob", glob)
 	case !dotted:
-		e := l.fail(path, `must be a glob over group.tool, such as "shell.*", not %q`, glob)
+		e := l.d.problem(path, `must be a glob over group.tool, such as "shell.*", not %q`, glob)
 		if slices.Contains(groups[:], group) {
 			e.Suggestion = group + ".*"
 		}
+		l.keep(e)
 	case !strings.ContainsAny(group, "*?[{") && !slices.Contains(groups[:], group):
-		e := l.fail(path, "there is no group %q: groups are %s", group, strings.Join(groups[:], ", "))
-		e.Suggestion = profile.Nearest(group, groups[:])
+		l.unknown(group, groups[:], path, "there is no group %q: groups are %s", group, strings.Join(groups[:], ", "))
 	}
 }
 
@@ -252,8 +265,7 @@ func (l *loader) word(s string, path profile.Path, words ...string) {
 	case s == "":
 		l.fail(path, "is missing: it must be one of %s", strings.Join(words, ", "))
 	default:
-		e := l.fail(path, "must be one of %s, not %q", strings.Join(words, ", "), s)
-		e.Suggestion = profile.Nearest(s, words)
+		l.unknown(s, words, path, "must be one of %s, not %q", strings.Join(words, ", "), s)
 	}
 }
 

@@ -121,7 +121,7 @@ func TestRefusals(t *testing.T) {
 		{"a stray character", "{\n  \"guard\": ?\n}", 2, 12, "", "invalid character", ""},
 		{"two documents", "{} {}", 1, 4, "", "invalid character", ""},
 		{"not UTF-8", "{\"a\": \"\xff\"}", 1, 8, "", "not valid UTF-8", ""},
-		{"unknown section", "{\n  \"gaurd\": {}\n}", 2, 3, "gaurd", "unknown member", "guard"},
+		{"unknown section", "{\n  \"gard\": {}\n}", 2, 3, "gard", "unknown member", "guard"},
 		{"unknown member", `{"execution": {"timeuot": "1s"}}`, 1, 16, "execution.timeuot", "unknown member", "timeout"},
 		{"case matters", `{"Guard": {}}`, 1, 2, "Guard", "unknown member", "guard"},
 		{"a doubled member", "{\"artifacts\": {},\n\"artifacts\": {}}", 2, 1, "artifacts", "twice", ""},
@@ -138,7 +138,7 @@ func TestRefusals(t *testing.T) {
 		{"too many retries", `{"execution": {"max_retries": 11}}`, 1, 16, "execution.max_retries", "between 0 and 10", ""},
 		{"too much output", `{"execution": {"max_output_bytes": 2097153}}`, 1, 16, "execution.max_output_bytes", "between 1 and 2097152", ""},
 		{"columns count characters", `{"execution": {"timeout": "ä", "max_retries": 99}}`, 1, 16, "execution.timeout", "must be a duration", ""},
-		{"after other characters", `{/*äöü*/ "gaurd": {}}`, 1, 10, "gaurd", "unknown member", "guard"},
+		{"after other characters", `{/*äöü*/ "gard": {}}`, 1, 10, "gard", "unknown member", "guard"},
 		{"unknown default", env(`"default": "lokal"`), 1, 29, "execution_environments.default", `no profile "lokal"`, "local"},
 		{"unknown override", env(`"overrides": {"shell.*": "nowhere"}`), 1, 43, "execution_environments.overrides[\"shell.*\"]", "no profile", ""},
 		{"override of no group", env(`"overrides": {"shel.*": "local"}`), 1, 43, "execution_environments.overrides[\"shel.*\"]", "no group", "shell"},
@@ -245,7 +245,7 @@ func TestSchema(t *testing.T) {
 		t.Error(err)
 	}
 	for _, bad := range []string{
-		`{"gaurd": {}}`, `{"guard": null}`, `{"project_profiles": null}`, `{"execution": {"timeout": "fast"}}`,
+		`{"gard": {}}`, `{"guard": null}`, `{"project_profiles": null}`, `{"execution": {"timeout": "fast"}}`,
 		`{"execution_environments": {"profiles": {"local": {"backend": "local"}}}}`,
 		`{"execution_environments": {"profiles": {"a b": {"backend": "local"}}}}`,
 		`{"execution_environments": {"profiles": {"a": {"backend": "docker"}}}}`,

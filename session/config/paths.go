@@ -25,7 +25,7 @@ func pathsFor(goos string, getenv func(string) string, uid int) (Paths, error) {
 	if goos == "windows" {
 		home = getenv("USERPROFILE")
 	}
-	if !filepath.IsAbs(home) && !(goos == "windows" && home != "") {
+	if !filepath.IsAbs(home) && (goos != "windows" || home == "") {
 		return Paths{}, errors.New("the home directory is not known: HOME must be an absolute path")
 	}
 	// dir is the directory that a variable names, else the one below home. A

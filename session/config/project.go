@@ -120,8 +120,7 @@ func (l *loader) allowed(name string, user *Config) {
 		l.fail(path, "the user's project_profiles lets projects choose no profile, and this one chose %q", name)
 		return
 	}
-	e := l.fail(path, "%q is not among the user's project_profiles", name)
-	e.Suggestion = profile.Nearest(name, user.ProjectProfiles)
+	l.unknown(name, user.ProjectProfiles, path, "%q is not among the user's project_profiles", name)
 }
 
 func (l *loader) limits(to *profile.Limits, f projectLimits) {

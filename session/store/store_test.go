@@ -41,7 +41,9 @@ func hold(arg string) {
 		os.Exit(1)
 	}
 	fmt.Println("held")
-	bufio.NewReader(os.Stdin).ReadByte() // until it is killed or told
+	if _, err := bufio.NewReader(os.Stdin).ReadByte(); err != nil { // until it is killed or told
+		os.Exit(1)
+	}
 }
 
 func open(t *testing.T) *Store {
@@ -388,7 +390,7 @@ func TestLocks(t *testing.T) {
 // process is dead, however it died.
 func TestLockOfAnotherProcess(t *testing.T) {
 	s := open(t)
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), holderVariable+"="+s.dir+"|a")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -412,7 +414,9 @@ func TestLockOfAnotherProcess(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	cmd.Wait() // fails: it was killed
+	if err := cmd.Wait(); err == nil {
+		t.Error("it was not killed")
+	}
 	l, err := s.LockSession("a")
 	if err != nil {
 		t.Fatalf("a dead owner keeps its lock: %v", err)
