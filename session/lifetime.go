@@ -208,10 +208,13 @@ func (s *live) remove(ctx context.Context, backend backends.Backend, b backends.
 	if err := backend.Remove(ctx, b); err != nil {
 		return known(err)
 	}
+	// Saved before the mark goes: a crash in between must not make an empty
+	// environment of a removed one.
 	s.mu.Lock()
 	s.saved.Removed = true
+	saved := s.saved
 	s.mu.Unlock()
-	return known(s.m.store.RemoveEnvironment(s.saved.Environment))
+	return known(errors.Join(s.m.store.Save(saved), s.m.store.RemoveEnvironment(s.saved.Environment)))
 }
 
 // others reports whether another session is bound to the same environment;

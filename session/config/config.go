@@ -182,6 +182,25 @@ func (f File) Load() (*Config, error) { return Load(string(f)) }
 // Path is the file's path.
 func (f File) Path() string { return string(f) }
 
+// NamedFile is [File] for a file that somebody named: that it is not there is an
+// error, since sessions would silently be local without it.
+type NamedFile string
+
+// Load reads the file.
+func (f NamedFile) Load() (*Config, error) {
+	d, err := read(string(f))
+	if err == nil && d == nil {
+		err = &Error{File: string(f), Message: "the file is not there"}
+	}
+	if err != nil {
+		return Empty(), err
+	}
+	return load(d)
+}
+
+// Path is the file's path.
+func (f NamedFile) Path() string { return string(f) }
+
 // Error is one problem of a configuration file.
 type Error struct {
 	File string

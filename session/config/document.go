@@ -35,10 +35,18 @@ type document struct {
 
 // read parses the file. A file that is not there gives nil and no error.
 func read(name string) (*document, *Error) {
-	f, err := os.Open(name)
+	info, err := os.Stat(name)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
+	if err == nil && !info.Mode().IsRegular() {
+		// Opening a pipe would wait for its writer.
+		err = errors.New("is not a regular file")
+	}
+	if err != nil {
+		return nil, &Error{File: name, Message: reason(err)}
+	}
+	f, err := os.Open(name)
 	if err != nil {
 		return nil, &Error{File: name, Message: reason(err)}
 	}

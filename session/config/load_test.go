@@ -198,6 +198,23 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+func TestNamedFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.json")
+	var e *Error
+	if _, err := (Paths{Config: file, Named: true}).Source().Load(); !errors.As(err, &e) || e.File != file {
+		t.Errorf("a named file that is not there: %v", err)
+	}
+	if _, err := (Paths{Config: file}).Source().Load(); err != nil {
+		t.Errorf("a default file that is not there: %v", err)
+	}
+	if err := os.WriteFile(file, []byte(full), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := NamedFile(file).Load(); err != nil || c.Default != "isolated" {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
 func TestUnreadable(t *testing.T) {
 	dir := t.TempDir()
 	var e *Error
@@ -272,15 +289,15 @@ func TestPaths(t *testing.T) {
 		want       Paths
 	}{
 		{"linux", "linux", map[string]string{"HOME": "/home/a"},
-			Paths{"/home/a/.config/caisson/config.json", "/home/a/.local/state/caisson", "/home/a/.local/share/caisson", "/tmp/caisson-7"}},
+			Paths{"/home/a/.config/caisson/config.json", false, "/home/a/.local/state/caisson", "/home/a/.local/share/caisson", "/tmp/caisson-7"}},
 		{"xdg", "linux", map[string]string{"HOME": "/home/a", "XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/s", "XDG_DATA_HOME": "/d", "XDG_RUNTIME_DIR": "/r"},
-			Paths{"/c/caisson/config.json", "/s/caisson", "/d/caisson", "/r/caisson"}},
+			Paths{"/c/caisson/config.json", false, "/s/caisson", "/d/caisson", "/r/caisson"}},
 		{"relative variables count as none", "linux", map[string]string{"HOME": "/home/a", "XDG_STATE_HOME": "s"},
-			Paths{"/home/a/.config/caisson/config.json", "/home/a/.local/state/caisson", "/home/a/.local/share/caisson", "/tmp/caisson-7"}},
+			Paths{"/home/a/.config/caisson/config.json", false, "/home/a/.local/state/caisson", "/home/a/.local/share/caisson", "/tmp/caisson-7"}},
 		{"a file of one's own", "linux", map[string]string{"HOME": "/home/a", "CAISSON_CONFIG": "/x/y.json"},
-			Paths{"/x/y.json", "/home/a/.local/state/caisson", "/home/a/.local/share/caisson", "/tmp/caisson-7"}},
+			Paths{"/x/y.json", true, "/home/a/.local/state/caisson", "/home/a/.local/share/caisson", "/tmp/caisson-7"}},
 		{"mac", "darwin", map[string]string{"HOME": "/Users/a"},
-			Paths{"/Users/a/Library/Application Support/caisson/config.json", "/Users/a/Library/Application Support/caisson/state",
+			Paths{"/Users/a/Library/Application Support/caisson/config.json", false, "/Users/a/Library/Application Support/caisson/state",
 				"/Users/a/Library/Application Support/caisson/data", "/tmp/caisson-7"}},
 	}
 	for _, tt := range tests {

@@ -11,9 +11,19 @@ import (
 // Paths are where the service finds and keeps things.
 type Paths struct {
 	Config  string // the user's file
+	Named   bool   // whether somebody named that file, rather than it being the default
 	State   string // bindings and environments
 	Data    string // artifacts
 	Runtime string // sockets; short, since a socket's path holds 108 bytes
+}
+
+// Source is the user's configuration: the default file may be missing, a named
+// one may not.
+func (p Paths) Source() Source {
+	if p.Named {
+		return NamedFile(p.Config)
+	}
+	return File(p.Config)
 }
 
 // DefaultPaths finds the platform's directories. $CAISSON_CONFIG names the
@@ -63,7 +73,7 @@ func pathsFor(goos string, getenv func(string) string, uid int) (Paths, error) {
 		if err != nil {
 			return Paths{}, fmt.Errorf("CAISSON_CONFIG: %w", err)
 		}
-		p.Config = abs
+		p.Config, p.Named = abs, true
 	}
 	return p, nil
 }
