@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
+
+	"github.com/caisson-dev/caisson/backends/docker/dockertest"
 )
 
 // testVersion is what the program under test is stamped with.
@@ -53,40 +56,52 @@ func testMain(m *testing.M) (code int, err error) {
 	return code, err
 }
 
-// TestScript runs testdata/script: what a person types and must see. Each
-// script has a home of its own, and a runtime directory whose path is short
-// enough for sockets.
+// TestScript runs testdata/script: what a person types and must see.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir:   "testdata/script",
+		Setup: func(e *testscript.Env) error { return setup(t, e) },
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"exec-code": execCode},
+	})
+}
+
+// TestDockerScript runs testdata/docker, with $IMAGE an image that has a shell.
+func TestDockerScript(t *testing.T) {
+	image := dockertest.UseShell(t)
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/docker",
 		Setup: func(e *testscript.Env) error {
-			runtimeDir, err := os.MkdirTemp("", "crt") //nolint:usetesting // t.TempDir is too long for a socket's path
+			config := filepath.Join(e.WorkDir, ".config", "caisson", "config.json")
+			text, err := os.ReadFile(config)
 			if err != nil {
 				return err
 			}
-			e.Defer(func() {
-				if err := os.RemoveAll(runtimeDir); err != nil {
-					t.Error(err)
-				}
-			})
-			e.Setenv("PATH", programDir+string(os.PathListSeparator)+os.Getenv("PATH"))
-			e.Setenv("HOME", e.WorkDir)
-			e.Setenv("XDG_RUNTIME_DIR", runtimeDir)
-			for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "CAISSON_CONFIG"} {
-				e.Setenv(name, "")
-			}
-			return nil
+			text = bytes.ReplaceAll(text, []byte("${IMAGE}"), []byte(image))
+			return errors.Join(setup(t, e), os.WriteFile(config, text, 0o600))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exec-code": execCode},
-		Condition: func(name string) (bool, error) {
-			switch name {
-			case "docker":
-				return exec.Command("docker", "info").Run() == nil, nil //nolint:noctx // a condition has no context
-			default:
-				return false, fmt.Errorf("unknown condition %q", name)
-			}
-		},
 	})
+}
+
+// setup gives a script a home of its own, and a runtime directory whose path is
+// short enough for sockets.
+func setup(t *testing.T, e *testscript.Env) error {
+	runtimeDir, err := os.MkdirTemp("", "crt") //nolint:usetesting // t.TempDir is too long for a socket's path
+	if err != nil {
+		return err
+	}
+	e.Defer(func() {
+		if err := os.RemoveAll(runtimeDir); err != nil {
+			t.Error(err)
+		}
+	})
+	e.Setenv("PATH", programDir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	e.Setenv("HOME", e.WorkDir)
+	e.Setenv("XDG_RUNTIME_DIR", runtimeDir)
+	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "CAISSON_CONFIG"} {
+		e.Setenv(name, "")
+	}
+	return nil
 }
 
 // execCode is the script command "exec-code CODE PROGRAM [ARGS...]": the program
