@@ -18,12 +18,12 @@ import (
 // then the session stays locked as long as this program lives. A second Close
 // waits for the first.
 func (m *Manager) Close(ctx context.Context) error {
-	m.mu.Lock()
+	m.starts.Lock() // what was admitted before runs now, and nothing else will
 	first := !isClosed(m.closing)
 	if first {
 		close(m.closing)
 	}
-	m.mu.Unlock()
+	m.starts.Unlock()
 	if !first {
 		<-m.closed
 		return m.failed
@@ -37,8 +37,6 @@ func (m *Manager) Close(ctx context.Context) error {
 }
 
 func (m *Manager) shut(ctx context.Context) error {
-	m.starts.Lock() // what was admitted before runs now, and nothing else will
-	m.starts.Unlock()
 	m.mu.Lock()
 	live := slices.Collect(maps.Keys(m.live))
 	m.mu.Unlock()

@@ -50,7 +50,7 @@ type blow struct {
 	grace  time.Duration
 }
 
-// Gently and hard are the two ways to end processes.
+// gently and hard are the two ways to end processes.
 func gently() []blow {
 	return []blow{{syscall.SIGTERM, TermGrace}, {syscall.SIGKILL, KillGrace}}
 }
@@ -81,6 +81,7 @@ func (q *quarry) hunt(ctx context.Context, blows []blow, wake <-chan struct{}) (
 				struck[p.pid] = p.start
 				// What refuses the signal is still there in the end, and told then.
 				_ = signalExactly(p, b.signal)
+				resume(p)
 			}
 			poll, stop := after(pause)
 			select {

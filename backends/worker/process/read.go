@@ -23,7 +23,7 @@ func (m *Manager) Read(ctx context.Context, id string, o tool.ReadOptions) (tool
 		size = DefaultReadBytes
 	}
 	size = min(size, MaxReadBytes)
-	total, base, closed := p.out.state()
+	total, base, _ := p.out.state()
 	offset := max(base, total-int64(size))
 	timedOut := false
 	if o.OffsetBytes != nil {
@@ -34,7 +34,7 @@ func (m *Manager) Read(ctx context.Context, id string, o tool.ReadOptions) (tool
 			return tool.ReadResult{}, err
 		}
 	}
-	total, _, closed = p.out.state()
+	total, _, closed := p.out.state()
 	buf := make([]byte, min(int64(size), max(0, total-offset)))
 	start, n, err := p.out.readAt(buf, offset)
 	if err != nil {

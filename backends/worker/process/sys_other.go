@@ -29,7 +29,7 @@ func reap(int) (int, string, error)                { return -1, "", errors.ErrUn
 func signalNumber(string) (syscall.Signal, bool)   { return 0, false }
 func signalGroup(int, syscall.Signal) error        { return errors.ErrUnsupported }
 func signalExactly(procInfo, syscall.Signal) error { return errors.ErrUnsupported }
-func isGone(error) bool                            { return false }
+func resume(procInfo)                              {}
 func sealDescriptors() error                       { return nil }
 func beReaper() error                              { return nil }
 func nextZombie() int                              { return 0 }

@@ -122,5 +122,5 @@ func signalNumber(name string) (syscall.Signal, bool) {
 // signalGroup signals a process group whose leader is known to be there.
 func signalGroup(leader int, s syscall.Signal) error { return unix.Kill(-leader, s) }
 
-// isGone says that a signal found nobody.
-func isGone(err error) bool { return errors.Is(err, unix.ESRCH) }
+// resume wakes a halted process, so that it can take another signal.
+func resume(p procInfo) { _ = signalExactly(p, unix.SIGCONT) } // a process that is not halted ignores it
