@@ -214,7 +214,7 @@ func callResult(r session.CallResult) protocol.ToolCallResult {
 		IsError:           r.IsError,
 		Meta: protocol.ToolMeta{
 			CallID: r.CallID, Backend: r.Backend, Profile: r.Profile,
-			DurationMs: r.Duration.Milliseconds(), Tool: r.Result.Meta,
+			DurationMs: r.Duration.Milliseconds(), Tool: r.Meta,
 		},
 	}
 	for i, p := range r.Content {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -168,18 +169,26 @@ func checkWorker() backends.Check {
 		}
 		return backends.Check{Name: name, OK: true, Detail: strings.Join(found, ", ")}
 	}
-	f, err := elf.Open(exe)
-	if err != nil {
+	static, err := isStatic(exe)
+	switch {
+	case err != nil:
 		return failed(name, err, "install the program again")
+	case !static:
+		return backends.Check{Name: name, OK: true, Detail: exe + " needs libraries of this system: not every image can run it",
+			Hint: "build it with CGO_ENABLED=0, as \"make build\" does"}
+	default:
+		return backends.Check{Name: name, OK: true, Detail: exe + ", static: runs in any Linux image"}
 	}
-	defer f.Close()
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			return backends.Check{Name: name, OK: true, Detail: exe + " needs libraries of this system: not every image can run it",
-				Hint: "build it with CGO_ENABLED=0, as \"make build\" does"}
-		}
+}
+
+// isStatic reports whether a Linux program asks for no loader of libraries.
+func isStatic(path string) (bool, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false, err
 	}
-	return backends.Check{Name: name, OK: true, Detail: exe + ", static: runs in any Linux image"}
+	static := !slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+	return static, f.Close()
 }
 
 // checkBackends tries the local profile in depth, and of the others whether
