@@ -166,7 +166,7 @@ func TestInit(t *testing.T) {
 			c := connect(t, startAttach(t, ao), ao.Mark, root)
 
 			mark := strconv.Itoa(100000 + os.Getpid()*2 + len(t.Name()))
-			p := startProcess(t, c, "(setsid sleep "+mark+" &); exec sleep "+mark)
+			p := startProcess(t, c, "(env -i setsid sleep "+mark+" &); exec sleep "+mark)
 			tick := time.NewTicker(2 * time.Millisecond)
 			defer tick.Stop()
 			for len(running(t, "sleep", mark)) < 2 {
