@@ -32,10 +32,10 @@ func TestGitDirectories(t *testing.T) {
 	put := func(name, content string) {
 		t.Helper()
 		p := filepath.Join(top, name)
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err == nil {
-			err = os.WriteFile(p, []byte(content), 0o644)
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
 		}
-		if err != nil {
+		if err := os.WriteFile(p, []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -83,28 +82,6 @@ func TestLinks(t *testing.T) {
 	}
 	if target, err := r.Readlink("absolute-dir/up"); err != nil || target != "../file" {
 		t.Errorf("Readlink: %q, %v", target, err)
-	}
-}
-
-func TestSpecialFilesAreRefusedAtOnce(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("there are no named pipes in directories")
-	}
-	r := open(t, nil)
-	if err := syscall.Mkfifo(filepath.Join(r.Dir(), "pipe"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := r.Open("pipe"); !errors.Is(err, ErrSpecial) {
-		t.Errorf("Open: %v", err)
-	}
-	if _, err := r.Write("pipe", nil, WriteOptions{}); !errors.Is(err, ErrSpecial) {
-		t.Errorf("Write: %v", err)
-	}
-	if _, err := r.OpenDir("pipe"); err == nil {
-		t.Error("a pipe is a directory")
-	}
-	if _, err := r.Write("pipe/x", nil, WriteOptions{}); err == nil {
-		t.Error("a pipe holds files")
 	}
 }
 

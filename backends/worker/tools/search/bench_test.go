@@ -4,7 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -13,7 +13,11 @@ import (
 func BenchmarkGrep(b *testing.B) {
 	dir := os.Getenv("SEARCH_TREE")
 	if dir == "" {
-		dir = filepath.Join(runtime.GOROOT(), "src")
+		out, err := exec.CommandContext(b.Context(), "go", "env", "GOROOT").Output()
+		if err != nil {
+			b.Fatal(err)
+		}
+		dir = filepath.Join(strings.TrimSpace(string(out)), "src")
 	}
 	root := open(b, dir)
 	rg, rgErr := exec.LookPath("rg")

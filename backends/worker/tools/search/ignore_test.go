@@ -93,7 +93,7 @@ func TestWildmatchIsNotExponential(t *testing.T) {
 // compares what is left with what git check-ignore leaves.
 func TestIgnoreAgainstGit(t *testing.T) {
 	git := oracle(t, "git")
-	for seed := range uint64(60) {
+	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()

@@ -37,7 +37,7 @@ func (p *page) read(r io.Reader) error {
 		shown -= keep
 		text := s.buffer[:s.window]
 		done := false
-		p.query.Matcher.lines(text, from, func(start, end int) bool {
+		p.query.Matcher.lines(&s, text, from, func(start, end int) bool {
 			if p.skip > 0 {
 				p.skip--
 				return true

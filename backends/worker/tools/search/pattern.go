@@ -21,6 +21,7 @@ var errNewline = errors.New("the pattern spans lines; lines are searched one by 
 // concurrently.
 type Matcher struct {
 	re     *regexp.Regexp
+	prog   *syntax.Prog
 	filter *prefilter // nil when no text must occur in every match
 	// exact says that the filter's text is the whole pattern.
 	exact bool
@@ -50,7 +51,11 @@ func NewMatcher(pattern string, ignoreCase bool) (*Matcher, error) {
 		return nil, err
 	}
 	m := &Matcher{re: re}
-	m.filter, m.exact = newPrefilter(tree.Simplify())
+	tree = tree.Simplify()
+	if m.prog, err = syntax.Compile(tree); err != nil {
+		return nil, err
+	}
+	m.filter, m.exact = newPrefilter(tree)
 	return m, nil
 }
 

@@ -30,6 +30,7 @@ type scanner struct {
 	end    int  // buffer[:end] is filled
 	last   bool // there is no more
 	window int  // buffer[:window] are whole lines
+	dfa    *dfa // for the matcher that was used last
 }
 
 func (s *scanner) reset(r io.Reader) {
@@ -83,17 +84,11 @@ func (s *scanner) next(keep int) (bool, error) {
 	return s.window > kept, nil
 }
 
-// lines returns the borders of matching lines in text one by one, the
-// newline left out. from is where a line begins.
-func (m *Matcher) lines(text []byte, from int, yield func(start, end int) bool) {
+// lines returns the borders of matching lines in text one by one, the newline
+// left out. from is where a line begins.
+func (m *Matcher) lines(s *scanner, text []byte, from int, yield func(start, end int) bool) {
 	if m.filter == nil {
-		for from < len(text) {
-			end := lineEnd(text, from)
-			if m.re.Match(text[from:end]) && !yield(from, end) {
-				return
-			}
-			from = end + 1
-		}
+		m.scan(s, text, from, yield)
 		return
 	}
 	f := m.filter.start(text)
@@ -104,11 +99,55 @@ func (m *Matcher) lines(text []byte, from int, yield func(start, end int) bool) 
 		}
 		start := bytes.LastIndexByte(text[from:at], '\n') + 1 + from
 		end := lineEnd(text, at)
-		if (m.exact || m.re.Match(text[start:end])) && !yield(start, end) {
+		if (m.exact || s.matches(m, text[start:end])) && !yield(start, end) {
 			return
 		}
 		from = end + 1
 	}
+}
+
+// scan looks at every line.
+func (m *Matcher) scan(s *scanner, text []byte, from int, yield func(start, end int) bool) {
+	for from < len(text) {
+		var start, end int
+		if d := s.automaton(m); d.usable() {
+			at := d.find(text, from)
+			if at < 0 {
+				return
+			}
+			start, end = bytes.LastIndexByte(text[from:at], '\n')+1+from, lineEnd(text, at)
+		} else {
+			start, end = from, lineEnd(text, from)
+			if !m.re.Match(text[start:end]) {
+				from = end + 1
+				continue
+			}
+		}
+		if !yield(start, end) {
+			return
+		}
+		from = end + 1
+	}
+}
+
+// automaton is the scanner's own for the matcher.
+func (s *scanner) automaton(m *Matcher) *dfa {
+	if s.dfa == nil || s.dfa.prog != m.prog {
+		s.dfa = newDFA(m.prog)
+	}
+	return s.dfa
+}
+
+// matches reports whether a line, given without its newline, matches.
+func (s *scanner) matches(m *Matcher, line []byte) bool {
+	d := s.automaton(m)
+	if !d.usable() {
+		return m.re.Match(line)
+	}
+	if len(line) == 0 {
+		return d.step(d.start, '\n').found
+	}
+	return d.find(line, 0) >= 0
 }
 
 // lineEnd is where the line that holds text[at] ends.
@@ -133,7 +172,7 @@ func (m *Matcher) count(s *scanner, r io.Reader, limit int) (int, error) {
 		}
 		text := s.buffer[:s.window]
 		binary := false
-		m.lines(text, 0, func(int, int) bool {
+		m.lines(s, text, 0, func(int, int) bool {
 			// Only a file that would be named is looked through for a late NUL.
 			if binary = n == 0 && bytes.IndexByte(text, 0) >= 0; binary {
 				return false
