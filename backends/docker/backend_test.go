@@ -12,7 +12,12 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
-var buildFar = sync.OnceValues(func() (string, error) { return build("far") })
+var buildFar = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv(testProgram); path != "" {
+		return path, nil
+	}
+	return build("far")
+})
 
 // far is the real worker's program.
 func far(t testing.TB) string {

@@ -30,9 +30,29 @@ func unsupported(p profile.Profile, what string) *tool.Error {
 	return tool.Errorf(tool.Unsupported, "the profile %q asks for %s, which the docker backend cannot do yet", p.Name, what)
 }
 
-// spec is the container of a binding. volume holds the worker, "" when the
-// image has its own; share is the shared directory of the host, "" for none.
-func (b *Backend) spec(binding backends.Binding, d daemonInfo, e endpoint, volume, share string) containerSpec {
+// refuseLimits says which limits of the profile this daemon would leave out
+// without a word. The limit of processes is none that a user asks for, as a
+// rule, and its lack is only reported.
+func refuseLimits(p profile.Profile, d daemonInfo, report backends.Progress) error {
+	lacks := func(member string) error {
+		return tool.Errorf(tool.Unsupported, "the docker daemon cannot hold the limit %s of the profile %q", member, p.Name).
+			WithHint("a rootless daemon needs cgroups v2 with delegated controllers; or leave %s out of the profile", member)
+	}
+	switch {
+	case p.Memory > 0 && !d.Limits.Memory:
+		return lacks("memory")
+	case p.CPUs > 0 && !d.Limits.CPU:
+		return lacks("cpus")
+	case p.PidsLimit > 0 && !d.Limits.Pids:
+		report.Report("this docker daemon cannot limit the number of processes: pids_limit has no effect")
+	}
+	return nil
+}
+
+// spec is the container of a binding. worker is the mount of the worker's
+// volume, nil when the image has its own; share is the shared directory of the
+// host, "" for none.
+func (b *Backend) spec(binding backends.Binding, d daemonInfo, e endpoint, worker *mountSpec, share string) containerSpec {
 	p := binding.Profile
 	labels := b.labels(kindEnvironment, binding, nil)
 	if share != "" {
@@ -49,7 +69,7 @@ func (b *Backend) spec(binding backends.Binding, d daemonInfo, e endpoint, volum
 
 		Network:      networkMode(p),
 		ReadOnlyRoot: p.ReadOnlyRoot,
-		Mounts:       mounts(p, volume, share, labels),
+		Mounts:       mounts(p, worker, share, labels),
 
 		NanoCPUs: int64(p.CPUs * 1e9),
 		Memory:   p.Memory,
@@ -103,10 +123,10 @@ func covered(all []mountSpec, target string) bool {
 // mounts are the worker, the state, the workspace and what the profile adds.
 // State and workspace are anonymous volumes: they go with the container,
 // whoever removes it, and the quick way out of a layered file system.
-func mounts(p profile.Profile, volume, share string, labels map[string]string) []mountSpec {
+func mounts(p profile.Profile, worker *mountSpec, share string, labels map[string]string) []mountSpec {
 	all := []mountSpec{{Kind: volumeMount, Target: stateDir, NoCopy: true, Labels: labels}}
-	if volume != "" {
-		all = append(all, mountSpec{Kind: volumeMount, Source: volume, Target: workerDir, ReadOnly: true, NoCopy: true})
+	if worker != nil {
+		all = append(all, *worker)
 	}
 	if p.HostWorkspace != "" {
 		all = append(all, mountSpec{Kind: bindMount, Source: p.HostWorkspace, Target: p.Workspace, ReadOnly: p.MountReadOnly})

@@ -189,6 +189,7 @@ func (e *engine) describe(ctx context.Context) (daemonInfo, error) {
 		Platform: platform{OS: info.OSType, Arch: goArch(info.Architecture)},
 		System:   info.OperatingSystem,
 	}
+	d.Limits.Memory, d.Limits.CPU, d.Limits.Pids = info.MemoryLimit, info.CPUCfsQuota, info.PidsLimit
 	for _, option := range info.SecurityOptions {
 		name, _, _ := strings.Cut(option, ",")
 		d.Rootless = d.Rootless || name == "name=rootless"

@@ -54,6 +54,9 @@ func (h *host) Create(ctx context.Context, b backends.Binding, p backends.Progre
 	if err != nil {
 		return err
 	}
+	if err := refuseLimits(b.Profile, d, p); err != nil {
+		return err
+	}
 	if err := h.clearWay(ctx, b); err != nil {
 		return err
 	}
@@ -73,7 +76,7 @@ func (h *host) Create(ctx context.Context, b backends.Binding, p backends.Progre
 // be the right one.
 func (h *host) createAndStart(ctx context.Context, b backends.Binding, d daemonInfo, image imageInfo, share string, p backends.Progress) error {
 	if b.Profile.Worker != "" {
-		_, err := h.start(ctx, b, d, image, volumeInfo{}, share, p)
+		_, err := h.start(ctx, b, d, image, nil, share, p)
 		return err
 	}
 	worker, err := h.backend.binaries.find(workerArch(d, image))
@@ -85,7 +88,7 @@ func (h *host) createAndStart(ctx context.Context, b backends.Binding, d daemonI
 		if err != nil {
 			return err
 		}
-		changed, err := h.start(ctx, b, d, image, volume, share, p)
+		changed, err := h.start(ctx, b, d, image, &workerVolume{volume, worker.Sum}, share, p)
 		if !changed || !first {
 			return err
 		}
@@ -94,11 +97,22 @@ func (h *host) createAndStart(ctx context.Context, b backends.Binding, d daemonI
 	}
 }
 
-// start makes and starts the container. changed says that the worker's volume
-// is not the one that was verified; then nothing was started.
-func (h *host) start(ctx context.Context, b backends.Binding, d daemonInfo, image imageInfo, volume volumeInfo, share string, p backends.Progress) (changed bool, err error) {
+// workerVolume is a volume that was verified to hold the worker with the hash.
+type workerVolume struct {
+	volumeInfo
+	sum string
+}
+
+// start makes and starts the container. changed says that the worker's volume,
+// unless nil, is not the one that was verified; then nothing was started.
+func (h *host) start(ctx context.Context, b backends.Binding, d daemonInfo, image imageInfo, worker *workerVolume, share string, p backends.Progress) (changed bool, err error) {
 	p.Report("starting the container")
-	spec := h.backend.spec(b, d, h.engine.endpoint, volume.Name, share)
+	var mount *mountSpec
+	if worker != nil {
+		m := h.backend.workers.mount(b, worker.sum, worker.Name, true)
+		mount = &m
+	}
+	spec := h.backend.spec(b, d, h.engine.endpoint, mount, share)
 	id, err := h.backend.create(ctx, h.engine, spec)
 	if err != nil {
 		return false, err
@@ -110,14 +124,14 @@ func (h *host) start(ctx context.Context, b backends.Binding, d daemonInfo, imag
 			h.backend.discard(ctx, h.engine, id)
 		}
 	}()
-	if volume.Name != "" {
+	if worker != nil {
 		// From now on the container holds it, so what is seen here stays.
-		now, err := h.engine.volume(ctx, volume.Name)
+		now, err := h.engine.volume(ctx, worker.Name)
 		if err != nil {
 			return false, err
 		}
-		if !now.same(volume) {
-			return true, tool.Errorf(tool.BackendUnavailable, "the volume %s with the worker keeps changing", volume.Name).
+		if !now.same(worker.volumeInfo) {
+			return true, tool.Errorf(tool.BackendUnavailable, "the volume %s with the worker keeps changing", worker.Name).
 				WithHint("does something remove unused volumes on the docker daemon at %s all the time?", h.engine.endpoint)
 		}
 	}

@@ -192,7 +192,7 @@ func TestContainerThatEndsAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := b.spec(binding, daemonInfo{}, h.engine.endpoint, "", "")
+	spec := b.spec(binding, daemonInfo{}, h.engine.endpoint, nil, "")
 	spec.Args = []string{"init", "--no-such-flag"}
 	id := must(b.create(t.Context(), h.engine, spec))(t)
 	boot := must(h.engine.watch(t.Context(), id))(t)

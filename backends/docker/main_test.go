@@ -31,6 +31,10 @@ func TestMain(m *testing.M) {
 	}))
 }
 
+// testProgram names, when set, the whole program, built statically: a user who
+// runs tests that somebody else has built cannot always build.
+const testProgram = "CAISSON_TEST_PROGRAM"
+
 // build builds a program of testdata, static as the release is, once.
 func build(name string) (string, error) {
 	dir, err := programs()

@@ -5,9 +5,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // maxShareDir leaves room for the name of the worker's socket in the 107 bytes
@@ -26,6 +29,9 @@ func (b *Backend) shareFor(binding backends.Binding, d daemonInfo, e endpoint) s
 	if !e.near() || d.Remapped || binding.RuntimeDir == "" || strings.Contains(d.System, "Docker Desktop") {
 		return ""
 	}
+	if writesAnywhere(binding.Profile) {
+		return ""
+	}
 	dir := sharePath(binding)
 	if len(dir) > maxShareDir {
 		return ""
@@ -35,6 +41,16 @@ func (b *Backend) shareFor(binding backends.Binding, d daemonInfo, e endpoint) s
 		return ""
 	}
 	return dir
+}
+
+// writesAnywhere reports whether commands may be allowed to write to the shared
+// directory. It is the host's: there they could fill its disk, or leave programs
+// that belong to root. The worker writes there, and it is ours.
+func writesAnywhere(p profile.Profile) bool {
+	return p.MaxPermissionMode == tool.Unconfined || slices.ContainsFunc(p.WritablePaths, func(path string) bool {
+		path = strings.TrimSuffix(path, "/") + "/"
+		return strings.HasPrefix(shareDir+"/", path) || strings.HasPrefix(path, shareDir+"/")
+	})
 }
 
 // sharePath is a directory of the environment's own.

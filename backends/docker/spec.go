@@ -74,6 +74,8 @@ type daemonInfo struct {
 	Platform platform
 	// System is the operating system's name for people.
 	System string
+	// Limits are those that it can hold.
+	Limits struct{ Memory, CPU, Pids bool }
 	// Rootless: root inside is the daemon's own user outside.
 	Rootless bool
 	// Remapped: user ids inside are others outside (userns-remap).

@@ -127,18 +127,24 @@ func (w *workers) fillOrVerify(ctx context.Context, e *engine, b backends.Bindin
 // daemon gives a name to one container only.
 func fillerName(volume string) string { return volume + "-fill" }
 
+// mount is the mount of a worker's volume. Should the volume be gone, the daemon
+// makes it anew, with the labels.
+func (w *workers) mount(b backends.Binding, sum, volume string, readOnly bool) mountSpec {
+	b.Environment = "" // it belongs to none
+	return mountSpec{
+		Kind: volumeMount, Source: volume, Target: workerDir, ReadOnly: readOnly, NoCopy: true,
+		Labels: w.backend.labels(kindWorker, b, map[string]string{labelWorker: sum}),
+	}
+}
+
 // helper describes a container that is never started and only gives access to
 // the volume.
 func (w *workers) helper(b backends.Binding, image imageInfo, worker programFile, volume, name string) containerSpec {
-	b.Environment = "" // it belongs to none
-	more := map[string]string{labelWorker: worker.Sum}
+	b.Environment = ""
 	return containerSpec{
-		Name: name, Image: image.ID, Platform: platform{}, Entrypoint: []string{workerPath}, Network: "none",
-		Labels: w.backend.labels(kindHelper, b, more),
-		Mounts: []mountSpec{{
-			Kind: volumeMount, Source: volume, Target: workerDir, NoCopy: true,
-			Labels: w.backend.labels(kindWorker, b, more),
-		}},
+		Name: name, Image: image.ID, Entrypoint: []string{workerPath}, Network: "none",
+		Labels: w.backend.labels(kindHelper, b, map[string]string{labelWorker: worker.Sum}),
+		Mounts: []mountSpec{w.mount(b, worker.Sum, volume, false)},
 	}
 }
 

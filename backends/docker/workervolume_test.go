@@ -145,6 +145,32 @@ func TestWorkerVolumeRemovedMeanwhile(t *testing.T) {
 	}
 }
 
+// The same in the moment between the look at it and the container that holds it.
+func TestWorkerVolumeReplacedMeanwhile(t *testing.T) {
+	b := newBackend(t, variant(t, t.Name()))
+	binding := newBinding(t, b, bare(t))
+	h, binding, err := b.host(binding)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := must(h.engine.hello(t.Context()))(t)
+	image := must(ensureImage(t.Context(), h.engine, d, binding.Profile, nil))(t)
+	f := must(b.binaries.find(workerArch(d, image)))(t)
+	volume := must(b.workers.ensure(t.Context(), h.engine, d, binding, image, f, nil))(t)
+	dockertest.Docker(t, "volume", "rm", volume.Name)
+	volume.CreatedAt = "earlier" // dates have whole seconds
+	changed, err := h.start(t.Context(), binding, d, image, &workerVolume{volume, f.Sum}, "", nil)
+	if !changed || err == nil {
+		t.Errorf("changed is %t, %v", changed, err)
+	}
+	if got := left(t, binding.Store); len(got) > 0 {
+		t.Errorf("left: %q", got)
+	}
+	if anew := must(h.engine.volume(t.Context(), volume.Name))(t); anew.Labels[labelWorker] != f.Sum || anew.Labels[labelStore] != binding.Store {
+		t.Errorf("the daemon made it anew with the labels %v", anew.Labels)
+	}
+}
+
 // Environments share one volume, and none can write to it.
 func TestWorkerVolumeIsShared(t *testing.T) {
 	b := newBackend(t, variant(t, t.Name()))
