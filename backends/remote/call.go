@@ -12,22 +12,22 @@ import (
 
 // do sends a request over the connection, or a new one. Only a request that was
 // provably never sent is sent again, over the next connection.
-func (e *Environment) do(ctx context.Context, r func(c *connection) (wire.ClientRequest, error)) (wire.Reply, *connection, error) {
+func (e *Environment) do(ctx context.Context, r func(c *connection) (wire.ClientRequest, error)) (wire.Reply, error) {
 	for again := true; ; again = false {
 		c, err := e.connected(ctx)
 		if err != nil {
-			return wire.Reply{}, nil, err
+			return wire.Reply{}, err
 		}
 		request, err := r(c)
 		if err != nil {
-			return wire.Reply{}, nil, err
+			return wire.Reply{}, err
 		}
 		reply, err := c.Do(ctx, request)
 		if again && err != nil && notSent(ctx, err) {
 			e.conn.CompareAndSwap(c, nil)
 			continue
 		}
-		return reply, c, err
+		return reply, err
 	}
 }
 
@@ -42,7 +42,7 @@ func (e *Environment) ask(ctx context.Context, what, method string, data, out an
 func (e *Environment) request(ctx context.Context, what string, r func(*connection) (wire.ClientRequest, error), out any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	reply, _, err := e.do(ctx, r)
+	reply, err := e.do(ctx, r)
 	if err == nil && out != nil {
 		err = reply.Decode(out)
 	}
@@ -64,7 +64,7 @@ func (e *Environment) Call(ctx context.Context, r tool.Request) (tool.Result, er
 	if err != nil {
 		return tool.Result{}, err
 	}
-	timeout := r.Timeout
+	caller, timeout := ctx, r.Timeout
 	if timeout <= 0 {
 		timeout = e.b.Profile.Timeout
 	}
@@ -73,7 +73,7 @@ func (e *Environment) Call(ctx context.Context, r tool.Request) (tool.Result, er
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	reply, _, err := e.do(ctx, func(c *connection) (wire.ClientRequest, error) { return e.execute(c, r, mode) })
+	reply, err := e.do(ctx, func(c *connection) (wire.ClientRequest, error) { return e.execute(c, r, mode) })
 	if err == nil {
 		var result tool.Result
 		if result, err = wire.ParseResult(reply.Data); err == nil {
@@ -82,7 +82,7 @@ func (e *Environment) Call(ctx context.Context, r tool.Request) (tool.Result, er
 		err = foreign(r.Name, "%v", err)
 		return tool.Result{}, err
 	}
-	if tool.KindOf(err) == tool.Timeout && ctx.Err() != nil {
+	if tool.KindOf(err) == tool.Timeout && ctx.Err() != nil && caller.Err() == nil {
 		return tool.Result{}, tooLong(r.Name, timeout, err)
 	}
 	return tool.Result{}, about(r.Name, err)

@@ -12,7 +12,7 @@ import (
 func (e *Environment) file(ctx context.Context, what, path string, r wire.ClientRequest, out any) (wire.Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	reply, _, err := e.do(ctx, func(c *connection) (wire.ClientRequest, error) {
+	reply, err := e.do(ctx, func(c *connection) (wire.ClientRequest, error) {
 		for _, capability := range []string{wire.CapFS, wire.CapBulk} {
 			if !c.Has(capability) {
 				return r, lacking("show its files", capability)

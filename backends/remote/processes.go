@@ -54,7 +54,7 @@ func (p processes) Start(ctx context.Context, r tool.StartRequest) (tool.Process
 func (p processes) List(ctx context.Context) ([]tool.Process, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	reply, _, err := p.e.do(ctx, func(*connection) (wire.ClientRequest, error) { return listRequest(), nil })
+	reply, err := p.e.do(ctx, func(*connection) (wire.ClientRequest, error) { return listRequest(), nil })
 	if err != nil {
 		return nil, about("listing the processes", err)
 	}
@@ -169,7 +169,7 @@ func (p processes) Read(ctx context.Context, id string, o tool.ReadOptions) (too
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout+o.Wait+o.MinDwell)
 	defer cancel()
-	reply, _, err := p.e.do(ctx, func(c *connection) (wire.ClientRequest, error) { return readRequest(c, id, o), nil })
+	reply, err := p.e.do(ctx, func(c *connection) (wire.ClientRequest, error) { return readRequest(c, id, o), nil })
 	if err != nil {
 		return tool.ReadResult{}, about(what, err)
 	}

@@ -19,6 +19,16 @@ import (
 	"github.com/caisson-dev/caisson/backends/wire"
 )
 
+// shortDir is a directory for a socket, whose path has room for 108 bytes only.
+func shortDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "caisson") //nolint:usetesting // t.TempDir is too long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 // listen serves f on a socket called name in dir, as a worker does whose nonce
 // is the given one.
 func listen(t *testing.T, f *far, dir, name, nonce string) {
@@ -96,12 +106,7 @@ func TestSharedSocket(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			// A short path: 108 bytes are the limit of a socket's.
-			dir, err := os.MkdirTemp("", "caisson")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { os.RemoveAll(dir) })
+			dir := shortDir(t)
 			f := newFar(append(ourCaps, wire.CapSocket)...)
 			f.shared, f.offer = dir, &wire.SocketOffer{Path: test.offer, Nonce: "n0nce"}
 			f.says(wire.MethodExecute, tool.Result{}, nil)
@@ -139,11 +144,7 @@ func TestSharedSocket(t *testing.T) {
 }
 
 func TestSharedSocketIsLost(t *testing.T) {
-	dir, err := os.MkdirTemp("", "caisson")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	dir := shortDir(t)
 	f := newFar(append(ourCaps, wire.CapSocket)...)
 	f.shared, f.offer = dir, &wire.SocketOffer{Path: "s.sock", Nonce: "n0nce"}
 	f.says(wire.MethodExecute, tool.Result{}, nil)

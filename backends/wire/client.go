@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -379,100 +378,4 @@ func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
-}
-
-// Close ends the connection, fails every call in flight, and waits for
-// callbacks to end.
-func (c *Client) Close() error {
-	err := c.fail(ErrClosed)
-	c.goroutines.Wait()
-	return err
-}
-
-// Quiesce cancels every call in flight and waits until they have ended, or ctx
-// has.
-func (c *Client) Quiesce(ctx context.Context) error {
-	c.mu.Lock()
-	calls := maps.Clone(c.calls)
-	c.mu.Unlock()
-	for id := range calls {
-		err := c.writer.send(ctx, &Frame{ID: id, Method: methodCancel, Token: c.o.Token}, nil, nil)
-		if err != nil {
-			c.failWrite(err)
-			return err
-		}
-	}
-	for _, call := range calls {
-		select {
-		case <-call.done:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-// fail ends the connection; only the first reason counts.
-func (c *Client) fail(reason error) error {
-	c.mu.Lock()
-	if c.err != nil {
-		c.mu.Unlock()
-		return nil
-	}
-	c.err = reason
-	calls := c.calls
-	c.calls = make(map[string]*call)
-	close(c.done)
-	for _, call := range calls {
-		c.settle(call, unknown(reason))
-	}
-	c.mu.Unlock()
-	return c.rw.Close()
-}
-
-// settle ends a call without a reply, or the body of one that has its reply.
-// c.mu is held.
-func (c *Client) settle(call *call, err error) {
-	if call.in != nil {
-		call.in.abort(err)
-		return
-	}
-	call.err = err
-	c.finish(call)
-}
-
-// finish makes it known that a call has its reply. c.mu is held.
-func (c *Client) finish(call *call) {
-	if call.cancel != nil {
-		call.cancel()
-	}
-	close(call.done)
-}
-
-// lost is the error of a call that could not be sent.
-func lost(err error) error {
-	return &tool.Error{
-		Kind: tool.BackendUnavailable, Message: "the connection is lost: " + err.Error(),
-		Hint: "the next call reconnects", Retryable: true, Err: err,
-	}
-}
-
-// unknown is the error of a call in flight on a connection that ended.
-func unknown(err error) error {
-	return &tool.Error{
-		Kind: tool.OutcomeUnknown, Message: "the connection was lost, and whether the request took effect is not known: " + err.Error(),
-		Hint: "look before you repeat it", Err: err,
-	}
-}
-
-// ended is the error of a call whose context has ended; err when it has not.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
-		return err
-	}
-	kind, message := tool.Cancelled, "cancelled"
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		kind, message = tool.Timeout, "the time for it is over"
-	}
-	return &tool.Error{Kind: kind, Message: message, Err: errors.Join(context.Cause(ctx), err)}
 }

@@ -225,11 +225,14 @@ func (c *Client) answer(ctx context.Context, data []byte) (tool.Result, error) {
 
 // sendAnswer sends the answer to a callback, which is a request without a reply.
 func (c *Client) sendAnswer(id string, result tool.Result, err error) {
-	a := answer{ID: id, Data: &result, Err: err}
+	a := answer{ID: id, Data: &result}
+	if err != nil {
+		a.Error = errorFrame(id, err, false).Error
+	}
 	f := Frame{ID: id, Method: methodCallback, Token: c.o.Token}
 	sendErr := c.writer.send(context.Background(), &f, a, nil)
 	if sendErr != nil && !c.writer.broken() {
-		a = answer{ID: id, Err: fmt.Errorf("the result cannot be sent: %w", sendErr)}
+		a = answer{ID: id, Error: "the result cannot be sent: " + sendErr.Error()}
 		sendErr = c.writer.send(context.Background(), &f, a, nil)
 	}
 	if sendErr != nil {

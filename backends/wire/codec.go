@@ -127,16 +127,15 @@ func (c *ToolCall) parse(data []byte) (arguments []byte, err error) {
 
 // answer is the data of a callback frame.
 type answer struct {
-	ID   string
-	Data *tool.Result
-	Err  error
+	ID    string
+	Data  *tool.Result
+	Error string // instead of Data
 }
 
 func (a answer) append(b []byte) ([]byte, error) {
 	b = appendString(append(b, `{"id":`...), a.ID)
-	if a.Err != nil {
-		f := errorFrame(a.ID, a.Err, false)
-		return append(appendString(append(b, `,"error":`...), f.Error), '}'), nil
+	if a.Error != "" {
+		return append(appendString(append(b, `,"error":`...), a.Error), '}'), nil
 	}
 	b, err := appendResult(append(b, `,"data":`...), a.Data)
 	return append(b, '}'), err

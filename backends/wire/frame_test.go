@@ -53,7 +53,7 @@ func TestFramesKeepTheirMembers(t *testing.T) {
 					}
 				}
 			}
-			if _, err := r.Read(); err != io.EOF {
+			if _, err := r.Read(); !errors.Is(err, io.EOF) {
 				t.Errorf("at the end: %v", err)
 			}
 		})
@@ -141,7 +141,7 @@ func TestReaderTakeAndShrink(t *testing.T) {
 	if string(kept[0]) != big || string(kept[1]) != `"small"` {
 		t.Error("data that was taken has changed")
 	}
-	if _, err := r.next(); err != io.EOF {
+	if _, err := r.next(); !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
 	if len(r.buf) > takeSize {
@@ -272,7 +272,7 @@ func TestBanner(t *testing.T) {
 					if string(f.id) != "1" || f.err != nil {
 						t.Fatalf("the first frame is %+v", f)
 					}
-					if f, err = r.next(); err == io.EOF {
+					if _, err = r.next(); errors.Is(err, io.EOF) {
 						err = nil
 					}
 				}

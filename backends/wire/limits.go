@@ -15,8 +15,8 @@ const (
 	// cost nothing.
 	MaxRaw = 1 << 20
 	// MaxBody is the longest body that is collected in memory, in bytes: the
-	// text of 16 MiB of content in which every byte is escaped does not
-	// quite fit, any real one does. Streams may be longer.
+	// arguments of a call that writes a file of 16 MiB fit, unless nearly every
+	// byte in it has to be escaped. Streams may be longer.
 	MaxBody = 64 << 20
 	// BodyWindow is how far a sender of a body may be ahead of its receiver,
 	// in bytes: what one stream whose reader is slow holds in memory.

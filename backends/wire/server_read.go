@@ -196,7 +196,7 @@ func (s *Server) piece(f *rawFrame) error {
 		return nil
 	}
 	r := s.request(f.id)
-	if r == nil || r.in == nil || r.ctx.Err() != nil {
+	if r == nil || r.in == nil || r.givenUp() {
 		return nil
 	}
 	if len(f.err) > 0 {
@@ -205,6 +205,9 @@ func (s *Server) piece(f *rawFrame) error {
 	}
 	return r.in.receive(s.reader, f.raw)
 }
+
+// givenUp reports whether nobody waits for the request any more.
+func (r *Request) givenUp() bool { return r.ctx.Err() != nil }
 
 // answered hands the host's answer to the callback that waits for it.
 func (s *Server) answered(id string, data []byte) {
