@@ -223,10 +223,10 @@ func TestProfiles(t *testing.T) {
 	r := newRig(t)
 	s := r.start()
 	list, def, err := s.Profiles(t.Context())
-	if err != nil || def != "local" || len(list) != 8 || list[0].Name != "local" || list[1].Summary != "docker a, network none" || list[1].Problem != nil {
+	if err != nil || def != "local" || len(list) != 9 || list[0].Name != "local" || list[1].Summary != "docker a, network none" || list[1].Problem != nil {
 		t.Errorf("got %+v, %q, %v", list, def, err)
 	}
-	if far := list[7]; far.Name != "far" || tool.KindOf(far.Problem) != tool.Unsupported {
+	if far := list[8]; far.Name != "far" || tool.KindOf(far.Problem) != tool.Unsupported {
 		t.Errorf("got %+v", far)
 	}
 	r.write(r.config, `{"execution_environments": {"profiles": {"good": {"backend": "docker", "image": "a"}, "bad": {"backend": "docker"}}}}`)

@@ -188,9 +188,11 @@ func TestLostEnvironment(t *testing.T) {
 	s := r.start()
 	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "kept"})
 	w := s.open(session.OpenRequest{Workspace: r.folder, Profile: "mounted"})
+	x := s.open(session.OpenRequest{Workspace: r.folder, Profile: "mounted-kept"})
 	s.stop()
-	r.world.lose(v.EnvironmentID)
-	r.world.lose(w.EnvironmentID)
+	for _, lost := range []session.Session{v, w, x} {
+		r.world.lose(lost.EnvironmentID)
+	}
 	s = r.start()
 	_, _, err := s.Open(t.Context(), session.OpenRequest{SessionID: v.ID}, nil)
 	wantKind(t, err, tool.EnvironmentLost)
@@ -201,6 +203,9 @@ func TestLostEnvironment(t *testing.T) {
 	if _, err := s.Delete(t.Context(), v.ID, false); err != nil {
 		t.Errorf("delete: %v", err)
 	}
+	// Nor does a persistent container, which held more than the mounted folder.
+	_, _, err = s.Open(t.Context(), session.OpenRequest{SessionID: x.ID}, nil)
+	wantKind(t, err, tool.EnvironmentLost)
 	// What lies on the host is not lost with a container.
 	if got := s.open(session.OpenRequest{SessionID: w.ID}); got.State != session.StateReady {
 		t.Errorf("got %+v", got)

@@ -42,6 +42,7 @@ const defaultConfig = `{
 		"shared": {"backend": "docker", "image": "a", "shared": true},
 		"both": {"backend": "docker", "image": "a", "shared": true, "persistent": true},
 		"mounted": {"backend": "docker", "image": "a", "host_workspace": "${workspaceFolder}"},
+		"mounted-kept": {"backend": "docker", "image": "a", "host_workspace": "${workspaceFolder}", "persistent": true},
 		"forward": {"backend": "docker", "image": "a", "forward_env": ["TOKEN"]},
 		"far": {"backend": "ssh", "host": "h"},
 	}},

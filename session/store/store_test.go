@@ -2,6 +2,7 @@ package store
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -449,5 +452,52 @@ func TestLockEnvironmentWaits(t *testing.T) {
 	}
 	if _, err := os.Stat(s.environment(identity, "lock")); err != nil {
 		t.Errorf("the lock was taken on a file that is gone: %v", err)
+	}
+}
+
+// Owners that remove what they lock never leave two of them: who waited for a
+// lock that was removed takes the one that is there.
+func TestLocksOfWhatIsRemoved(t *testing.T) {
+	s := open(t)
+	var holders atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 50 {
+				l, err := s.LockEnvironment(t.Context(), identity)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := holders.Add(1); n != 1 {
+					t.Errorf("%d hold the lock", n)
+				}
+				if !current(l.f, s.environment(identity, "lock")) {
+					t.Error("the lock is that of a file that is gone")
+				}
+				holders.Add(-1)
+				if err := errors.Join(s.RemoveEnvironment(identity), l.Release()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestLockEnvironmentHeedsItsContext(t *testing.T) {
+	s := open(t)
+	l, err := s.LockEnvironment(t.Context(), identity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var busy *BusyError
+	if _, err := s.LockEnvironment(ctx, identity); !errors.Is(err, context.Canceled) || !errors.As(err, &busy) {
+		t.Errorf("got %v", err)
+	}
+	if err := l.Release(); err != nil {
+		t.Error(err)
 	}
 }
