@@ -107,9 +107,6 @@ func (s *live) publish(ctx context.Context, env backends.Environment, path strin
 	if e.Size < 0 {
 		return fail(artifacts.ErrSize)
 	}
-	if e.Size > artifacts.MaxSize {
-		return fail(artifacts.ErrTooLarge)
-	}
 	stream, err := env.Export(ctx, e.Token)
 	if err != nil {
 		return fail(err)

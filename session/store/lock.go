@@ -67,7 +67,9 @@ const lockTries = 100
 func lock(dir string) (*Lock, error) {
 	file := filepath.Join(dir, "lock")
 	for range lockTries {
-		if err := privateDir(dir); err != nil {
+		if err := privateDir(dir); errors.Is(err, os.ErrExist) {
+			continue // removed while it was being made
+		} else if err != nil {
 			return nil, err
 		}
 		f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
@@ -126,12 +128,25 @@ func current(f *os.File, file string) bool {
 	return err == nil && os.SameFile(open, there)
 }
 
-// removeLocked removes a directory whose lock the caller holds. Where an open
-// file cannot be removed the empty lock stays, which is no session and no
-// environment.
+// removedPrefix begins the names of directories that are being removed: no
+// session and no environment is called so.
+const removedPrefix = ".removed-"
+
+// removeLocked removes a directory whose lock the caller holds. It leaves its
+// place in one step, so that whoever waits for the lock makes a new directory
+// and never works in one that is half gone. Where a directory with open files
+// cannot be moved the empty lock stays, which is no session and no environment.
 func removeLocked(dir string) error {
-	if removesOpenFiles {
-		return os.RemoveAll(dir)
+	if movesOpenFiles {
+		gone := filepath.Join(filepath.Dir(dir), removedPrefix+randomHex(8))
+		err := os.Rename(dir, gone)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return os.RemoveAll(gone)
 	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -139,6 +154,17 @@ func removeLocked(dir string) error {
 	}
 	for _, e := range entries {
 		if e.Name() != "lock" {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
+// sweep removes what a crash left of removals.
+func sweep(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), removedPrefix) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}

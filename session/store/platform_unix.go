@@ -13,8 +13,8 @@ import (
 // permissionsMatter says that mode bits keep others out.
 const permissionsMatter = true
 
-// removesOpenFiles says that a file can be removed while it is open.
-const removesOpenFiles = true
+// movesOpenFiles says that a directory can be moved while a file in it is open.
+const movesOpenFiles = true
 
 // syncDir makes renames and removals in the directory survive a crash.
 func syncDir(dir string) error {

@@ -11,8 +11,9 @@ import (
 // directories, and mode bits say nothing.
 const permissionsMatter = false
 
-// removesOpenFiles is false: Windows keeps a file that somebody has open.
-const removesOpenFiles = false
+// movesOpenFiles is false: Windows keeps a directory in its place while a file in it
+// is open.
+const movesOpenFiles = false
 
 // syncDir does nothing: Windows has no way to sync a directory, and NTFS
 // journals its entries.

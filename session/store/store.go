@@ -104,6 +104,9 @@ func Open(dir string) (*Store, error) {
 			return nil, err
 		}
 	}
+	if err := errors.Join(sweep(s.sessions()), sweep(s.environments())); err != nil {
+		return nil, err
+	}
 	id, err := s.identify()
 	if err != nil {
 		return nil, err

@@ -240,6 +240,17 @@ func TestCrashDuringReplacement(t *testing.T) {
 	if _, err := s.Load("a"); err != nil {
 		t.Error(err)
 	}
+	// What is left of a removal goes with the next start.
+	left := filepath.Join(s.environments(), removedPrefix+"x")
+	if err := os.MkdirAll(filepath.Join(left, "state"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(s.dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still there: %v", err)
+	}
 	// And a crash before the first binding is no session at all.
 	l, err := s.LockSession("b")
 	if err != nil {
