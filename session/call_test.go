@@ -226,12 +226,13 @@ func TestParseConstraints(t *testing.T) {
 // closed or whose service ends.
 func TestEndsOfCalls(t *testing.T) {
 	wait := func(ctx context.Context, s *service, v session.Session) <-chan error {
-		done := make(chan error, 1)
+		done, waiting := make(chan error, 1), make(chan struct{})
+		s.rig.world.set(func() { s.rig.world.waiting = waiting })
 		go func() {
 			_, err := s.Call(ctx, session.CallRequest{SessionID: v.ID, Name: "wait", CallID: "w"})
 			done <- err
 		}()
-		s.sink.until(t, "the call to begin", func() bool { return len(s.sink.executions) == 1 })
+		<-waiting
 		return done
 	}
 	t.Run("cancelled", func(t *testing.T) {

@@ -29,6 +29,8 @@ type world struct {
 	block chan struct{}
 	// entered gets a value at each Open, when set.
 	entered chan struct{}
+	// waiting gets a value at each call of "wait", when set.
+	waiting chan struct{}
 	// shutdownErr is what Shutdown fails with.
 	shutdownErr, removeErr error
 	noFiles                bool // environments offer no FileSystem
@@ -212,6 +214,12 @@ func (e *doubleEnvironment) Call(ctx context.Context, r tool.Request) (tool.Resu
 	}
 	switch r.Name {
 	case "wait":
+		e.w.mu.Lock()
+		waiting := e.w.waiting
+		e.w.mu.Unlock()
+		if waiting != nil {
+			waiting <- struct{}{}
+		}
 		select {
 		case <-ctx.Done():
 			return tool.Result{}, tool.Errorf(tool.Cancelled, "cancelled: %w", context.Cause(ctx))
