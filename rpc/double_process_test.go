@@ -185,12 +185,24 @@ type doubleSub struct {
 	mu     sync.Mutex
 	events []backends.Event
 	ready  chan struct{}
+	ended  bool
 }
 
 func (s *doubleSub) push(e backends.Event) {
 	s.mu.Lock()
 	s.events = append(s.events, e)
 	s.mu.Unlock()
+	s.wake()
+}
+
+func (s *doubleSub) end() {
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.wake()
+}
+
+func (s *doubleSub) wake() {
 	select {
 	case s.ready <- struct{}{}:
 	default:
@@ -206,7 +218,11 @@ func (s *doubleSub) Next(ctx context.Context) (backends.Event, error) {
 			s.mu.Unlock()
 			return e, nil
 		}
+		ended := s.ended
 		s.mu.Unlock()
+		if ended {
+			return backends.Event{}, errors.New("the environment was detached")
+		}
 		select {
 		case <-s.ready:
 		case <-ctx.Done():

@@ -137,7 +137,17 @@ func (e *doubleEnv) Export(ctx context.Context, token string) (io.ReadCloser, er
 	return io.NopCloser(bytes.NewReader(data)), err
 }
 
-func (e *doubleEnv) Detach(context.Context) error   { return nil }
+// Detach ends the subscriptions, behind the events that they hold.
+func (e *doubleEnv) Detach(context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range e.subs {
+		s.end()
+	}
+	e.subs = nil
+	return nil
+}
+
 func (e *doubleEnv) Shutdown(context.Context) error { return nil }
 
 // absolute is a path as files has it.

@@ -25,6 +25,7 @@ func TestTranscripts(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no transcripts: %v", err)
 	}
+	known := newSchemas(t)
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".txtar")
 		t.Run(name, func(t *testing.T) {
@@ -32,7 +33,8 @@ func TestTranscripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := newPlayer(t)
+			p := playerOf(t, serve(t, nil))
+			p.schemas = known
 			for _, f := range archive.Files {
 				if f.Name == "transcript" {
 					p.play(string(f.Data))
@@ -54,15 +56,17 @@ type player struct {
 	vars   map[string]string
 	line   int
 	unread []any // notifications that nobody has expected yet
-}
 
-func newPlayer(t *testing.T) *player { return playerOf(t, serve(t, nil)) }
+	schemas *schemas         // nil checks nothing
+	asked   map[any][]string // by id, the methods
+}
 
 func playerOf(t *testing.T, h *harness) *player {
 	dir := t.TempDir()
-	return &player{T: t, h: h, in: bufio.NewReader(h.out), vars: map[string]string{
-		"dir": filepath.ToSlash(dir), "workspace": "file://" + filepath.ToSlash(dir),
-	}}
+	return &player{
+		T: t, h: h, in: bufio.NewReader(h.out), asked: map[any][]string{},
+		vars: map[string]string{"dir": filepath.ToSlash(dir), "workspace": "file://" + filepath.ToSlash(dir)},
+	}
 }
 
 // put makes a file of the workspace.
@@ -130,8 +134,12 @@ func (p *player) expand(text string) string {
 
 func (p *player) send(text string) {
 	p.Helper()
-	if !json.Valid([]byte(text)) {
-		p.fatalf("no JSON: %s", text)
+	var msg map[string]any
+	if err := json.Unmarshal([]byte(text), &msg); err != nil {
+		p.fatalf("%v in %s", err, text)
+	}
+	if method, ok := msg["method"].(string); ok && msg["id"] != nil {
+		p.asked[msg["id"]] = append(p.asked[msg["id"]], method)
 	}
 	body := `{"jsonrpc":"2.0",` + strings.TrimPrefix(text, "{")
 	p.sendRaw(fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(body), body))
@@ -198,7 +206,32 @@ func (p *player) receive() any {
 		p.fatalf("no jsonrpc 2.0 in %s", body)
 	}
 	delete(msg, "jsonrpc")
+	p.checkSchema(msg)
 	return msg
+}
+
+// checkSchema holds what came against the generated schema.
+func (p *player) checkSchema(msg map[string]any) {
+	p.Helper()
+	if p.schemas == nil {
+		return
+	}
+	var err error
+	if result, ok := msg["result"]; ok && result != nil {
+		for _, method := range p.asked[msg["id"]] { // more than one when ids are used again
+			if err = p.schemas.check(p.schemas.results[method], result); err == nil {
+				break
+			}
+		}
+	} else if failure, ok := msg["error"]; ok {
+		err = p.schemas.check("Error", failure)
+	} else if method, ok := msg["method"].(string); ok {
+		err = p.schemas.check(p.schemas.params[method], msg["params"])
+	}
+	if err != nil {
+		got, _ := json.Marshal(msg)
+		p.fatalf("not as the schema says: %v\n%s", err, got)
+	}
 }
 
 // expect waits for a message like the text. Notifications that are not like it
