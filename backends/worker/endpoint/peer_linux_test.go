@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,19 +54,18 @@ func play(name string, args []string) error {
 		}
 		fallthrough
 	case "orphan":
-		cmd := part("orphaned", args[0], args[1])
-		r, w, err := os.Pipe()
+		cmd := part("orphaned", args[0], args[1], strconv.Itoa(os.Getpid()))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		return cmd.Start()
+	case "orphaned":
+		parent, err := strconv.Atoi(args[2])
 		if err != nil {
 			return err
 		}
-		// The child sees its end when this process has ended.
-		cmd.Stdin = r
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		defer w.Close()
-		return cmd.Start()
-	case "orphaned":
-		if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
-			return err
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for os.Getppid() == parent {
+			<-tick.C
 		}
 		return dialAndTell(args[0], args[1])
 	}
