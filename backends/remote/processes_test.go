@@ -187,7 +187,9 @@ func TestEventsThatWereMissed(t *testing.T) {
 		"new":      {{tool.EventStarted, "", false}, {tool.EventStopped, tool.CauseNaturalExit, true}},
 		"fails":    {{tool.EventStarted, "", false}, {tool.EventFailed, "", false}},
 	}
-	f.emit(tool.ProcessEvent{Type: tool.EventStopped, Process: stopped("ends")}) // late, and told already
+	// Late, and told already.
+	f.emit(tool.ProcessEvent{Type: tool.EventStopped, Process: stopped("ends")})
+	f.emit(tool.ProcessEvent{Type: tool.EventStarted, Process: running("stays")})
 	f.emit(tool.ProcessEvent{Type: tool.EventUpdated, Process: closed(failed)})
 	last := nextProcess(t, events)
 	if last.Process.ID != "fails" || !last.Process.OutputClosed {

@@ -214,6 +214,28 @@ func TestBodyThatIsNotWanted(t *testing.T) {
 	}
 }
 
+// A program that is over has no calls running any more.
+func TestCallbackOutlivesNoProgram(t *testing.T) {
+	inside, ended := make(chan struct{}), make(chan struct{})
+	c, s := dial(t, ClientOptions{OnCallback: func(ctx context.Context, _ ToolCall) (tool.Result, error) {
+		close(inside)
+		<-ctx.Done()
+		close(ended)
+		return tool.Result{}, ctx.Err()
+	}})
+	result := make(chan error, 1)
+	go func() { _, err := c.Call(t.Context(), MethodRunCode, nil, nil); result <- err }()
+	s.hear()
+	s.say(`{"id":"a","parent_id":"1","method":"tool","data":{"name":"n","arguments":"{}"}}`)
+	receive(t, inside)
+	s.say(`{"id":"1","data":{}}`)
+	receive(t, ended)
+	if err := receive(t, result); err != nil {
+		t.Error(err)
+	}
+	s.hears(`"id":"a","error":"context canceled"`)
+}
+
 func TestTooManyCallbacks(t *testing.T) {
 	block := make(chan struct{})
 	c, s := dial(t, ClientOptions{OnCallback: func(context.Context, ToolCall) (tool.Result, error) {

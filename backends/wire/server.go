@@ -40,6 +40,8 @@ type Server struct {
 	lastCallback atomic.Uint64
 	caps         atomic.Pointer[[]string] // what the host announced, once initialised
 
+	flushGrace time.Duration
+
 	ctx      context.Context // of every request
 	ended    chan struct{}   // closed by end
 	handlers sync.WaitGroup  // requests whose Handle has not returned
@@ -90,6 +92,8 @@ func NewServer(rw io.ReadWriteCloser, h Handler, o ServerOptions) *Server {
 		requests:  make(map[string]*Request),
 		callbacks: make(map[string]chan callbackAnswer),
 		outHas:    make(chan struct{}, 1),
+
+		flushGrace: flushGrace,
 	}
 }
 
@@ -129,7 +133,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		s.replies.Wait()
 		pump.Wait()
 	}()
-	grace := time.NewTimer(flushGrace)
+	grace := time.NewTimer(s.flushGrace)
 	defer grace.Stop()
 	if !s.writer.broken() {
 		select {

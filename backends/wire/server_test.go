@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -262,6 +263,37 @@ func (s *stubborn) Write(p []byte) (int, error) {
 }
 
 func (s *stubborn) Close() error { return nil }
+
+// Serve returns only when every handler has: what it cleans up afterwards must
+// not be in use any more.
+func TestServerWaitsForHandlers(t *testing.T) {
+	host, worker := net.Pipe()
+	started, cancelled, release := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	server := NewServer(worker, handlers{"wait": func(ctx context.Context, _ *Request) (Response, error) {
+		close(started)
+		<-ctx.Done()
+		close(cancelled)
+		<-release
+		return Response{}, nil
+	}}, ServerOptions{})
+	server.flushGrace = 0
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(context.Background()) }()
+	s := newScript(t, host)
+	s.say(initFrame("0", "", ""))
+	s.hear()
+	s.say(`{"id":"1","method":"wait"}`)
+	receive(t, started)
+	host.Close()
+	receive(t, cancelled)
+	select {
+	case <-served:
+		t.Error("Serve returned while a handler ran")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(release)
+	receive(t, served)
+}
 
 func TestServerEndsWithItsContext(t *testing.T) {
 	host, worker := net.Pipe()
