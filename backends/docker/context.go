@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -69,7 +68,7 @@ func (c chooser) context(name, from string) (endpoint, error) {
 	if name == defaultContext {
 		host := c.getenv("DOCKER_HOST")
 		if host == "" {
-			host = defaultHost(runtime.GOOS)
+			host = defaultHost()
 		}
 		return c.host(host, from)
 	}

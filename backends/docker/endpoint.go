@@ -75,11 +75,11 @@ func (c chooser) choose(p profile.Profile) (endpoint, error) {
 	if name != "" && name != defaultContext {
 		return c.context(name, fmt.Sprintf("the docker CLI's context %q", name))
 	}
-	return c.host(defaultHost(runtime.GOOS), "the default")
+	return c.host(defaultHost(), "the default")
 }
 
-func defaultHost(goos string) string {
-	if goos == "windows" {
+func defaultHost() string {
+	if runtime.GOOS == "windows" {
 		return "npipe:////./pipe/docker_engine"
 	}
 	return "unix:///var/run/docker.sock"

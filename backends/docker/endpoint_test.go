@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -62,10 +61,10 @@ func TestChoose(t *testing.T) {
 		{name: "DOCKER_CONTEXT before the current one", env: map[string]string{"DOCKER_CONTEXT": "tls", "DOCKER_CONFIG": config},
 			want: "tcp://10.0.0.1:2376", from: `context "tls"`, tls: "contexts"},
 		{name: "the default context is the default socket", env: map[string]string{"DOCKER_CONTEXT": "default", "DOCKER_CONFIG": config},
-			want: defaultHost(runtime.GOOS), from: "default"},
-		{name: "no configuration at all", env: map[string]string{"DOCKER_CONFIG": plain}, want: defaultHost(runtime.GOOS), from: "default"},
+			want: defaultHost(), from: "default"},
+		{name: "no configuration at all", env: map[string]string{"DOCKER_CONFIG": plain}, want: defaultHost(), from: "default"},
 		{name: "default context of the profile", profile: profile.Profile{DockerContext: "default"},
-			env: map[string]string{"DOCKER_CONFIG": config}, want: defaultHost(runtime.GOOS), from: "docker_context"},
+			env: map[string]string{"DOCKER_CONFIG": config}, want: defaultHost(), from: "docker_context"},
 		{name: "TLS of the environment", env: map[string]string{"DOCKER_HOST": "tcp://h:2376", "DOCKER_CERT_PATH": "/certs"},
 			want: "tcp://h:2376", from: "DOCKER_HOST", tls: "/certs"},
 		{name: "TLS in the usual place", env: map[string]string{"DOCKER_HOST": "tcp://h:2376", "DOCKER_TLS_VERIFY": "1", "DOCKER_CONFIG": plain},

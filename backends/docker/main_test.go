@@ -104,7 +104,7 @@ func newBinding(t testing.TB, b *Backend, image string) backends.Binding {
 // privateDir is a directory with a short path that only its user may enter.
 func privateDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "c-")
+	dir, err := os.MkdirTemp("", "c-") //nolint:usetesting // t.TempDir is too long for a socket's path
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func removeAll(t testing.TB, store string) {
 // testEngine is a connection of the test's own to this machine's daemon.
 func testEngine(t testing.TB) *engine {
 	t.Helper()
-	e := must(newEngine(endpoint{Host: defaultHost("linux"), From: "the test"}))(t)
+	e := must(newEngine(endpoint{Host: defaultHost(), From: "the test"}))(t)
 	t.Cleanup(func() { e.close() })
 	must(e.hello(testContext(t)))(t)
 	return e

@@ -20,18 +20,18 @@ func TestPrune(t *testing.T) {
 	far.owner.Host = "another-machine"
 
 	store := newBinding(t, living, image).Store
-	make := func(b *Backend, store string) backends.Binding {
+	provision := func(b *Backend, store string) backends.Binding {
 		binding := newBinding(t, b, image)
 		binding.Store = store
 		binding.Profile.Persistent = true
 		_, binding = created(t, b, binding)
 		return binding
 	}
-	orphan := make(dead, store)
-	known := make(dead, store)
-	owned := make(living, store)
-	elsewhere := make(far, store)
-	foreign := make(dead, newBinding(t, living, image).Store)
+	orphan := provision(dead, store)
+	known := provision(dead, store)
+	owned := provision(living, store)
+	elsewhere := provision(far, store)
+	foreign := provision(dead, newBinding(t, living, image).Store)
 	// A volume whose container somebody removed by hand.
 	lonely := "caisson-test-" + living.random()
 	if err := e.makeVolume(t.Context(), lonely, dead.labels(kindEnvironment, orphan, nil)); err != nil {

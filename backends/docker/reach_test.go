@@ -151,7 +151,7 @@ func serveTLS(t *testing.T, certs string) (address string) {
 // relay joins a connection to the daemon, half-closing as either side does.
 func relay(conn *tls.Conn) {
 	defer conn.Close()
-	daemon, err := net.Dial("unix", strings.TrimPrefix(defaultHost("linux"), "unix://"))
+	daemon, err := net.Dial("unix", strings.TrimPrefix(defaultHost(), "unix://"))
 	if err != nil {
 		return
 	}

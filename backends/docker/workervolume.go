@@ -112,6 +112,9 @@ func (w *workers) fillOrVerify(ctx context.Context, e *engine, b backends.Bindin
 		}
 		p.Report("putting the worker on the docker daemon")
 		err := w.fill(ctx, e, b, image, worker, name)
+		if err == nil {
+			w.sweep(ctx, e, worker)
+		}
 		if !errors.Is(err, errConflict) {
 			return err
 		}
@@ -193,6 +196,26 @@ func (w *workers) fill(ctx context.Context, e *engine, b backends.Binding, image
 			WithHint("is the daemon's disk full?")
 	}
 	return err
+}
+
+// sweep removes the workers of other builds that no container has and whose
+// maker, a process of this machine, is dead: every build of the program would
+// otherwise leave its own for ever. Should somebody need one again, it is filled
+// again.
+func (w *workers) sweep(ctx context.Context, e *engine, current programFile) {
+	unused, err := e.unusedVolumes(ctx, labelKind+"="+kindWorker)
+	if err != nil {
+		w.backend.log.Warn("old workers cannot be listed", "error", err)
+		return
+	}
+	for _, v := range unused {
+		if v.Labels[labelWorker] == current.Sum || !ownerOf(v.Labels).dead() {
+			continue
+		}
+		if err := e.removeVolume(ctx, v.Name); err != nil && !errors.Is(err, errConflict) && !errors.Is(err, errNotFound) {
+			w.backend.log.Warn("an old worker cannot be removed", "volume", v.Name, "error", err)
+		}
+	}
 }
 
 // waitForFiller waits until the other filler is gone, and removes one that is

@@ -171,6 +171,32 @@ func TestWorkerVolumeReplacedMeanwhile(t *testing.T) {
 	}
 }
 
+// The workers of other builds go when nobody is left who may need them.
+func TestWorkerVolumesOfOtherBuilds(t *testing.T) {
+	image := bare(t)
+	e := testEngine(t)
+	put := func(tag string, o owner) (volume string) {
+		b := newBackend(t, variant(t, t.Name()+tag))
+		b.owner = o
+		h, binding := created(t, b, newBinding(t, b, image))
+		if err := h.Remove(t.Context(), binding); err != nil {
+			t.Fatal(err)
+		}
+		return volumePrefix + must(b.binaries.find(hostArch(t, e)))(t).Sum[:32]
+	}
+	elsewhere := deadOwner(t)
+	elsewhere.Host = "another-machine"
+	far := put("far", elsewhere)
+	living := put("living", self())
+	dead := put("dead", deadOwner(t))
+	current := put("current", self())
+	for volume, want := range map[string]bool{far: true, living: true, dead: false, current: true} {
+		if _, err := e.volume(t.Context(), volume); (err == nil) != want {
+			t.Errorf("%s: there is %t, want %t (far %s, living %s, dead %s)", volume, err == nil, want, far, living, dead)
+		}
+	}
+}
+
 // Environments share one volume, and none can write to it.
 func TestWorkerVolumeIsShared(t *testing.T) {
 	b := newBackend(t, variant(t, t.Name()))
