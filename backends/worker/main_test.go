@@ -4,6 +4,7 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -26,6 +27,12 @@ import (
 func TestMain(m *testing.M) {
 	if handled, code := supervise.Main(os.Args[1:]); handled {
 		os.Exit(code)
+	}
+	// Under the race detector every worker and starter would sleep for a second
+	// at its end.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -4,6 +4,7 @@ package supervise
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,6 +28,12 @@ func TestMain(m *testing.M) {
 	}
 	if handled, code := Main(os.Args[1:]); handled {
 		os.Exit(code)
+	}
+	// Under the race detector every worker and starter would sleep for a second
+	// at its end.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m)
 }
