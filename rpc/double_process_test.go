@@ -107,7 +107,7 @@ func (e *doubleEnv) Read(ctx context.Context, id string, o tool.ReadOptions) (to
 		}
 		out, changed := p.read(o), p.changed
 		e.mu.Unlock()
-		if len(out.Output) > 0 || p.record.Status.Terminal() || o.Wait == 0 {
+		if len(out.Output) > 0 || out.Process.Status.Terminal() || o.Wait == 0 {
 			return out, nil
 		}
 		select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -115,12 +116,11 @@ func (s *server) notifyCancel(raw []byte) error {
 
 // requestID is a request's id as it stands in a parameter.
 func requestID(t protocol.Token) (jsonrpc2.ID, error) {
-	var number int64
-	if err := json.Unmarshal([]byte(t), &number); err == nil {
+	if number, err := strconv.ParseInt(string(t), 10, 64); err == nil {
 		return jsonrpc2.NewNumberID(number), nil
 	}
 	var text string
-	if err := json.Unmarshal([]byte(t), &text); err != nil {
+	if err := json.Unmarshal([]byte(t), &text); err != nil || t == "null" {
 		return jsonrpc2.ID{}, invalidParams("id", "id must be a string or an integer")
 	}
 	return jsonrpc2.NewStringID(text), nil

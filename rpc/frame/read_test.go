@@ -163,7 +163,7 @@ func TestReadEnd(t *testing.T) {
 			t.Fatal("reading goes on after a refusal")
 		}
 	}
-	if len(ends) != 1 || ends[0] != refusal {
+	if len(ends) != 1 || !errors.Is(ends[0], refusal) {
 		t.Fatalf("told of %v, want the refusal once", ends)
 	}
 }
