@@ -80,6 +80,27 @@ func TestFailedOpen(t *testing.T) {
 	}
 }
 
+// A worker that lives on with the variables as first given is taken as it is.
+func TestRotatedVariable(t *testing.T) {
+	f := newFar(ourCaps...)
+	f.on(wire.MethodInitialize, func(_ context.Context, r *wire.Request) (wire.Response, error) {
+		var in wire.Initialize
+		if err := r.Decode(&in); err != nil {
+			return wire.Response{}, err
+		}
+		if in.Environment != nil {
+			return wire.Response{}, tool.Errorf(tool.Denied, "bound to another environment").WithPath("environment")
+		}
+		return wire.Response{Data: wire.Initialized{Version: wire.Version, Root: in.Root, Capabilities: ourCaps}}, nil
+	})
+	b := binding()
+	b.Provisioned = true
+	open(t, f, b, Options{})
+	if f.dialled != 2 {
+		t.Errorf("dialled %d times", f.dialled)
+	}
+}
+
 func TestConnectTriesAgainWithinItsBudget(t *testing.T) {
 	t.Run("until it works", func(t *testing.T) {
 		f := newFar(ourCaps...)
