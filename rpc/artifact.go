@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"unicode/utf8"
 
+	"go.lsp.dev/jsonrpc2"
+
 	"github.com/caisson-dev/caisson/artifacts"
 	"github.com/caisson-dev/caisson/rpc/protocol"
 )
@@ -46,7 +48,7 @@ func (r *request) artifactList(_ context.Context, p *protocol.ArtifactListParams
 	return out, nil
 }
 
-func (r *request) artifactRead(_ context.Context, p *protocol.ArtifactReadParams) (*protocol.ArtifactReadResult, error) {
+func (r *request) artifactRead(_ context.Context, p *protocol.ArtifactReadParams) (jsonrpc2.RawMessage, error) {
 	switch {
 	case p.Offset < 0:
 		return nil, invalidParams("offset", "offset must not be negative")
@@ -57,7 +59,7 @@ func (r *request) artifactRead(_ context.Context, p *protocol.ArtifactReadParams
 	if err != nil {
 		return nil, artifactError("id", err)
 	}
-	return &protocol.ArtifactReadResult{Data: data, Offset: p.Offset, EOF: eof}, nil
+	return bytesResult(data, p.Offset, eof), nil
 }
 
 func (r *request) artifactPreview(_ context.Context, p *protocol.ArtifactPreviewParams) (*protocol.Preview, error) {

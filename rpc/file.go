@@ -2,6 +2,10 @@ package rpc
 
 import (
 	"context"
+	"encoding/base64"
+	"strconv"
+
+	"go.lsp.dev/jsonrpc2"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/rpc/protocol"
@@ -40,7 +44,7 @@ func (r *request) readDirectory(ctx context.Context, p *protocol.FileParams) (*p
 	return out, nil
 }
 
-func (r *request) fileRead(ctx context.Context, p *protocol.FileReadParams) (*protocol.FileReadResult, error) {
+func (r *request) fileRead(ctx context.Context, p *protocol.FileReadParams) (jsonrpc2.RawMessage, error) {
 	length := int64(backends.MaxFileRead)
 	if p.Length != nil {
 		length = min(length, *p.Length)
@@ -56,7 +60,7 @@ func (r *request) fileRead(ctx context.Context, p *protocol.FileReadParams) (*pr
 		return nil, err
 	}
 	// A full piece may be the last one: only a further read, of nothing, tells.
-	return &protocol.FileReadResult{Data: data, Offset: p.Offset, EOF: int64(len(data)) < length}, nil
+	return bytesResult(data, p.Offset, int64(len(data)) < length), nil
 }
 
 func (r *request) fileWrite(ctx context.Context, p *protocol.FileWriteParams) (*protocol.FileResult, error) {
@@ -65,4 +69,16 @@ func (r *request) fileWrite(ctx context.Context, p *protocol.FileWriteParams) (*
 	}
 	info, err := r.sessions().WriteFile(ctx, p.SessionID, p.Path, p.Data)
 	return fileResult(info, err)
+}
+
+// bytesResult writes a [protocol.FileReadResult] or [protocol.ArtifactReadResult]
+// by hand: an encoder would copy megabytes of base64 once more.
+func bytesResult(data []byte, offset int64, eof bool) jsonrpc2.RawMessage {
+	dst := make([]byte, 0, base64.StdEncoding.EncodedLen(len(data))+64)
+	dst = append(dst, `{"data":"`...)
+	dst = base64.StdEncoding.AppendEncode(dst, data)
+	dst = append(dst, `","offset":`...)
+	dst = strconv.AppendInt(dst, offset, 10)
+	dst = append(dst, `,"eof":`...)
+	return append(strconv.AppendBool(dst, eof), '}')
 }

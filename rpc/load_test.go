@@ -271,3 +271,16 @@ func BenchmarkToolCall(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkFileRead(b *testing.B) {
+	h := serve(b, nil)
+	c := h.connect(b, protocol.ClientCapabilities{}, client.Options{})
+	open(b, c)
+	h.files["/w/big"] = []byte(strings.Repeat("0123456789abcdef", protocol.MaxFileBytes/16))
+	b.SetBytes(protocol.MaxFileBytes)
+	for b.Loop() {
+		if _, err := c.FileRead(b.Context(), protocol.FileReadParams{SessionID: "s1", Path: "big"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -83,6 +83,7 @@ func New(in io.ReadCloser, out io.WriteCloser, o Options) *Client {
 	}
 	c := &Client{o: o, slots: make(chan struct{}, maxServerRequests)}
 	c.stream = frame.New(in, out, frame.Options{
+		Decoded:  true,
 		ReadEnd:  c.readEnded,
 		WriteEnd: c.readEnded,
 	})

@@ -56,15 +56,15 @@ func (s *Stream) readMessage() (jsonrpc2.Message, int64, error) {
 	if err != nil {
 		return nil, 0, noEOF(err)
 	}
-	msg, err := decode(body)
+	msg, err := s.decode(body)
 	return msg, header + length, err
 }
 
 // decode makes a message of a body. The library's scanner takes structure on
 // trust, so that the whole is checked first: what is spliced into an answer
 // later must not be able to break it.
-func decode(body []byte) (jsonrpc2.Message, error) {
-	if !jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true)) {
+func (s *Stream) decode(body []byte) (jsonrpc2.Message, error) {
+	if !s.o.Decoded && !jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true)) {
 		return nil, NotJSON
 	}
 	msg, err := jsonrpc2.DecodeMessage(body)

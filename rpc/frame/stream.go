@@ -16,6 +16,9 @@ type Options struct {
 	// Returning nil reads on; an error ends reading with it. Nil ends reading
 	// with the [Problem].
 	Invalid func(Problem) error
+	// Decoded says that whatever comes is decoded in full before any of it is
+	// passed on, so that the inside of a message need not be checked here too.
+	Decoded bool
 	// ReadEnd is told, once, of the error that ended reading. Nil is allowed.
 	ReadEnd func(error)
 	// WriteEnd is told, once, of the error that ended writing before Close:
