@@ -21,8 +21,8 @@ const (
 	labelWorker = "dev.caisson.worker"
 	// labelShare is the directory of the host that the container sees too.
 	labelShare = "dev.caisson.share"
-	// labelNonce tells a container that this process asked for from another of
-	// its name.
+	// labelNonce tells a container or a worker's volume that this process asked
+	// for from a later one of its name.
 	labelNonce = "dev.caisson.nonce"
 )
 

@@ -105,7 +105,7 @@ type containerInfo struct {
 type volumeInfo struct {
 	Name   string
 	Labels map[string]string
-	// CreatedAt and Mountpoint tell one volume from a later one of its name.
+	// CreatedAt is a date in whole seconds.
 	CreatedAt  string
 	Mountpoint string
 }

@@ -30,9 +30,11 @@ type workers struct {
 	busy map[string]chan struct{}
 }
 
-// same reports whether two descriptions are of one volume with one content.
+// same reports whether two descriptions are of one volume, and not of one that
+// was made anew under its name: the date has whole seconds only.
 func (v volumeInfo) same(w volumeInfo) bool {
-	return v.Name == w.Name && v.CreatedAt == w.CreatedAt && v.Mountpoint == w.Mountpoint
+	return v.Name == w.Name && v.Labels[labelNonce] == w.Labels[labelNonce] &&
+		v.CreatedAt == w.CreatedAt && v.Mountpoint == w.Mountpoint
 }
 
 // ensure returns the volume that holds the worker, after it has been read back
@@ -136,7 +138,7 @@ func (w *workers) mount(b backends.Binding, sum, volume string, readOnly bool) m
 	b.Environment = "" // it belongs to none
 	return mountSpec{
 		Kind: volumeMount, Source: volume, Target: workerDir, ReadOnly: readOnly, NoCopy: true,
-		Labels: w.backend.labels(kindWorker, b, map[string]string{labelWorker: sum}),
+		Labels: w.backend.labels(kindWorker, b, map[string]string{labelWorker: sum, labelNonce: w.backend.random()}),
 	}
 }
 
@@ -262,7 +264,8 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // create makes a container and knows afterwards, whatever the caller's context
-// did meanwhile, whether it is there: on an error it is not.
+// did meanwhile, whether it is there: without an error it is, even when ctx has
+// ended, and the caller removes it.
 func (b *Backend) create(ctx context.Context, e *engine, s containerSpec) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -273,10 +276,6 @@ func (b *Backend) create(ctx context.Context, e *engine, s containerSpec) (strin
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
 	id, err := e.create(creating, s)
-	if err == nil && ctx.Err() != nil {
-		b.discard(ctx, e, id)
-		return "", ctx.Err()
-	}
 	if err != nil && id == "" && creating.Err() != nil {
 		// The daemon may finish it yet.
 		err = errors.Join(err, b.discardLate(ctx, e, nonce))
