@@ -68,7 +68,13 @@ func TestCancel(t *testing.T) {
 	t.Run("a deadline", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		go func() { <-ctx.Done(); <-started }()
+		go func() {
+			<-ctx.Done()
+			select {
+			case <-started:
+			case <-t.Context().Done(): // it was never sent
+			}
+		}()
 		if _, err := p.Call(ctx, "finish", nil, nil); err != nil {
 			wantKind(t, err, tool.Timeout) // when it ended before it was sent
 		}

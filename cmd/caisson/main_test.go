@@ -23,6 +23,10 @@ const testVersion = "v1.2.3-test"
 // programDir has the program as users get it: static, stripped and stamped.
 var programDir string
 
+// testProgram names, when set, the program, stamped with testVersion: a user who
+// runs tests that somebody else has built cannot always build.
+const testProgram = "CAISSON_TEST_PROGRAM"
+
 func TestMain(m *testing.M) {
 	code, err := testMain(m)
 	if err != nil {
@@ -33,27 +37,40 @@ func TestMain(m *testing.M) {
 }
 
 func testMain(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "caisson-program-")
-	if err != nil {
-		return 1, err
+	if given := os.Getenv(testProgram); given != "" {
+		programDir = filepath.Dir(given)
+	} else {
+		dir, err := os.MkdirTemp("", "caisson-program-")
+		if err != nil {
+			return 1, err
+		}
+		defer os.RemoveAll(dir) //nolint:errcheck // nothing is served by failing now
+		if err := build(dir); err != nil {
+			return 1, err
+		}
+		programDir = dir
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // nothing is served by failing now
-	program := filepath.Join(dir, "caisson")
-	if runtime.GOOS == "windows" {
-		program += ".exe"
-	}
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+testVersion, "-o", program, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		return 1, fmt.Errorf("the program cannot be built: %w", err)
-	}
-	programDir = dir
 	code = m.Run()
 	if code == 0 {
 		err = goleak.Find()
 	}
 	return code, err
+}
+
+// build builds the program into dir.
+func build(dir string) error {
+	program := filepath.Join(dir, "caisson")
+	if runtime.GOOS == "windows" {
+		program += ".exe"
+	}
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false",
+		"-ldflags", "-s -w -X main.version="+testVersion, "-o", program, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("the program cannot be built: %w", err)
+	}
+	return nil
 }
 
 // TestScript runs testdata/script: what a person types and must see.
