@@ -45,7 +45,7 @@ func testMain(m *testing.M) (code int, err error) {
 			return 1, err
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // nothing is served by failing now
-		if err := build(dir); err != nil {
+		if err := buildProgram(dir); err != nil {
 			return 1, err
 		}
 		programDir = dir
@@ -57,8 +57,8 @@ func testMain(m *testing.M) (code int, err error) {
 	return code, err
 }
 
-// build builds the program into dir.
-func build(dir string) error {
+// buildProgram builds the program into dir.
+func buildProgram(dir string) error {
 	program := filepath.Join(dir, "caisson")
 	if runtime.GOOS == "windows" {
 		program += ".exe"
