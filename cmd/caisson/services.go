@@ -47,6 +47,7 @@ func (a *app) paths(o rpc.OpenOptions) (config.Paths, error) {
 			}
 		}
 	}
+	paths.Named = paths.Named || o.ConfigPath != "" || a.config != ""
 	return paths, nil
 }
 
@@ -72,7 +73,7 @@ func (a *app) open(_ context.Context, o rpc.OpenOptions) (rpc.Services, error) {
 	manager, err := session.New(session.Options{
 		StateDir:   paths.State,
 		RuntimeDir: paths.Runtime,
-		Config:     config.File(paths.Config),
+		Config:     paths.Source(),
 		Registry:   kinds,
 		Artifacts:  store,
 		Sink:       o.Sink,

@@ -164,10 +164,11 @@ func TestWorkerKilled(t *testing.T) {
 	for _, by := range []string{"settle", "manager"} {
 		t.Run(by, func(t *testing.T) {
 			c := helper(t, "worker")
-			id, _, instance, err := killedWorker(c)
+			id, pid, instance, err := killedWorker(c)
 			if err != nil {
 				t.Fatal(err)
 			}
+			awaitDeath(t, pid) // with its worker, before anybody settles anything
 			state := variable(c, "STATE")
 			if by == "settle" {
 				lost, err := Settle(state, "s1")
@@ -210,6 +211,22 @@ func TestWorkerKilled(t *testing.T) {
 	}
 	if lost, err := Settle(t.TempDir(), "never"); err != nil || len(lost) != 0 {
 		t.Errorf("nothing to settle: %v %v", lost, err)
+	}
+}
+
+// awaitDeath returns when pid has ended.
+func awaitDeath(t *testing.T, pid int) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+		if p, err := readProc(strconv.Itoa(pid)); err != nil || p.zombie {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("%d outlives its worker", pid)
+			return
+		}
 	}
 }
 

@@ -22,12 +22,20 @@ type output struct {
 
 	mu     sync.Mutex
 	held   []byte // what is in memory: everything, while there is no file
-	file   *os.File
+	file   ringFile
 	end    *os.File // where total is kept once the file does not tell
 	total  int64
 	closed bool
 	err    error         // why the output from total on is not kept
 	wake   chan struct{} // closed on progress; nil while nobody waits
+}
+
+// ringFile is what output needs of an *[os.File].
+type ringFile interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Fd() uintptr
 }
 
 // openOutput finds what an earlier worker left. It is complete.
@@ -172,13 +180,14 @@ func (o *output) close() error {
 	defer o.mu.Unlock()
 	o.closed = true
 	o.progressLocked()
-	var errs []error
-	for _, f := range []*os.File{o.file, o.end} {
-		if f != nil {
-			errs = append(errs, f.Close())
-		}
+	var err error
+	if o.file != nil {
+		err = o.file.Close()
 	}
-	return errors.Join(errs...)
+	if o.end != nil {
+		err = errors.Join(err, o.end.Close())
+	}
+	return err
 }
 
 // remove removes the files of an output that is closed.
@@ -246,7 +255,7 @@ func (o *output) readAt(p []byte, offset int64) (start int64, n int, err error) 
 }
 
 // readRing reads all of p from the ring. The file may be closed.
-func (o *output) readRing(file *os.File, p []byte, offset int64) error {
+func (o *output) readRing(file ringFile, p []byte, offset int64) error {
 	if file != nil {
 		err := readWrapped(file, p, offset)
 		if !errors.Is(err, fs.ErrClosed) {

@@ -101,25 +101,32 @@ func TestOutputRing(t *testing.T) {
 	}
 }
 
-// A reader of the oldest bytes never gets newer ones while a writer goes round.
-func TestOutputReadWhileWritten(t *testing.T) {
+// overtaken is a file whose reader is overtaken by the writer, once.
+type overtaken struct {
+	ringFile
+	meanwhile func()
+}
+
+func (f *overtaken) ReadAt(p []byte, offset int64) (int, error) {
+	n, err := f.ringFile.ReadAt(p[:len(p)/2], offset)
+	if f.meanwhile != nil {
+		f.meanwhile()
+		f.meanwhile = nil
+	}
+	return n, err
+}
+
+// A reader of the oldest bytes never gets newer ones when a writer goes round.
+func TestOutputOverwrittenWhileRead(t *testing.T) {
 	o := &output{base: filepath.Join(t.TempDir(), "p")}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for total := int64(0); total < 3*ringSize; total += maxPiece {
-			_, _ = o.Write(pattern(total, maxPiece))
-		}
-	}()
-	buf := make([]byte, 64<<10)
-	for !isClosed(done) {
-		start, n, err := o.readAt(buf, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(buf[:n], pattern(start, n)) {
-			t.Fatalf("wrong bytes at %d", start)
-		}
+	for total := int64(0); total < ringSize; total += 1 << 20 {
+		_, _ = o.Write(pattern(total, 1<<20)) // takes everything
+	}
+	o.file = &overtaken{o.file, func() { _, _ = o.Write(pattern(ringSize, 9<<20)) }}
+	buf := make([]byte, 1<<20)
+	start, n, err := o.readAt(buf, 0)
+	if err != nil || start != ringSize+9<<20-KeepOutput || n != len(buf) || !bytes.Equal(buf, pattern(start, n)) {
+		t.Errorf("%d bytes at %d, %v", n, start, err)
 	}
 	if err := o.close(); err != nil {
 		t.Fatal(err)
@@ -296,6 +303,8 @@ func TestJournal(t *testing.T) {
 	if j.size != size {
 		t.Errorf("%d bytes of %d", j.size, size)
 	}
+	put("c", "2") // where the torn line was
+	check()
 	j.limit = 10
 	put("c", "1") // compacts
 	if j.size >= size {

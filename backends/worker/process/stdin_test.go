@@ -82,8 +82,9 @@ func TestBlockedWrite(t *testing.T) {
 
 func TestTerminal(t *testing.T) {
 	m, r := newTest(t)
-	p := startRequest(t, m, tool.StartRequest{Command: `stty size; echo $TERM; tty; read line; echo "got $line"; cat; echo end`, TTY: &tool.TTY{Cols: 132, Rows: 43}})
+	p := startRequest(t, m, tool.StartRequest{Command: `stty size; echo $TERM; tty; : < /dev/tty && echo controlling; read line; echo "got $line"; cat; echo end`, TTY: &tool.TTY{Cols: 132, Rows: 43}})
 	see(t, m, p.ID, "43 132\r\nxterm-256color\r\n/dev/pts/")
+	see(t, m, p.ID, "controlling")
 	if _, err := m.Write(t.Context(), p.ID, []byte("hello\n")); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,10 @@
 package process
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +31,9 @@ func TestStop(t *testing.T) {
 			m, r := newTest(t)
 			p := start(t, m, tt.line)
 			see(t, m, p.ID, "ready")
+			if tt.name == "halted" {
+				awaitState(t, p.PID, 'T')
+			}
 			began := time.Now()
 			var all sync.WaitGroup
 			for range 3 {
@@ -94,5 +100,21 @@ func TestSignal(t *testing.T) {
 	}
 	if _, err := m.Signal(t.Context(), p.ID, "SIGKILL"); err == nil || !strings.Contains(err.Error(), "has ended") {
 		t.Errorf("a signal after the end: %v", err)
+	}
+}
+
+// awaitState returns when the process is in the state that /proc names so.
+func awaitState(t *testing.T, pid int, state byte) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("%s %v", b, err)
+		}
+		if i := bytes.LastIndexByte(b, ')'); b[i+2] == state {
+			return
+		}
 	}
 }
