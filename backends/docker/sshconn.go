@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -119,18 +120,31 @@ func (c *commandConn) Read(p []byte) (int, error) {
 	if n > 0 || !errors.Is(err, io.EOF) {
 		return n, err
 	}
+	return 0, c.why(io.EOF)
+}
+
+// Write writes to the command. A command that has ended says why.
+func (c *commandConn) Write(p []byte) (int, error) {
+	n, err := c.stdin.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		err = c.why(err)
+	}
+	return n, err
+}
+
+// why is what a command that has closed its side said about its end, else err.
+func (c *commandConn) why(err error) error {
+	closing := time.NewTimer(c.cmd.WaitDelay)
+	defer closing.Stop()
 	select {
 	case <-c.ended:
 		if c.err != nil {
-			return 0, fmt.Errorf("%s: %w: %s", c.name, c.err, c.stderr)
+			return fmt.Errorf("%s: %w: %s", c.name, c.err, c.stderr)
 		}
-	case <-time.After(time.Second):
+	case <-closing.C:
 	}
-	return 0, io.EOF
+	return err
 }
-
-// Write writes to the command.
-func (c *commandConn) Write(p []byte) (int, error) { return c.stdin.Write(p) }
 
 // CloseWrite ends the command's input.
 func (c *commandConn) CloseWrite() error { return c.stdin.Close() }
