@@ -176,7 +176,7 @@ func (s *server) outputLimit(asked int64) int64 {
 
 // shutdown ends the worker in order and answers when nothing is left to fail.
 // The worker exits once the host has hung up, or shortly after.
-func (c *connection) shutdown(ctx context.Context, r *wire.Request) (wire.Response, error) {
+func (c *connection) shutdown(_ context.Context, r *wire.Request) (wire.Response, error) {
 	var in wire.Shutdown
 	if r.Data != nil {
 		if err := r.Decode(&in); err != nil {

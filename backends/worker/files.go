@@ -35,9 +35,7 @@ func readDirectory(ctx context.Context, o *session, r *wire.Request) (wire.Respo
 	}
 	entries, err := o.tools.ReadDirectory(ctx, in.Path)
 	reply := wire.Directory{Entries: make([]wire.FileInfo, len(entries))}
-	for i, e := range entries {
-		reply.Entries[i] = wire.FileInfo(e)
-	}
+	copy(reply.Entries, entries)
 	return data(reply, err)
 }
 

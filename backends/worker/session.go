@@ -198,7 +198,7 @@ func environment(own []string, given map[string]string) []string {
 // comes back may leave the environment out, and may by now require the
 // workspace to exist, which it does.
 func (o *session) same(in wire.Initialize) error {
-	differs := ""
+	var differs string
 	switch b := o.binding; {
 	case in.Root != b.Root && in.Root != o.root.Dir():
 		differs = "root"

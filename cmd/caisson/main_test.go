@@ -44,7 +44,7 @@ func testMain(m *testing.M) (code int, err error) {
 		if err != nil {
 			return 1, err
 		}
-		defer os.RemoveAll(dir) //nolint:errcheck // nothing is served by failing now
+		defer os.RemoveAll(dir)
 		if err := buildProgram(dir); err != nil {
 			return 1, err
 		}

@@ -25,7 +25,7 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(runtimeDir) //nolint:errcheck // a temporary directory
+	defer os.RemoveAll(runtimeDir)
 	cmd := exec.CommandContext(t.Context(), filepath.Join(programDir, "caisson"), "serve")
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "XDG_RUNTIME_DIR="+runtimeDir, "XDG_STATE_HOME=", "XDG_DATA_HOME=", "XDG_CONFIG_HOME=", "CAISSON_CONFIG=")
 	cmd.Stderr = os.Stderr

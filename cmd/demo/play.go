@@ -38,10 +38,10 @@ func (d *demo) call(ctx context.Context, method string, params, result any) erro
 }
 
 // tool calls a tool and fails when the tool does.
-func (d *demo) tool(ctx context.Context, name string, arguments map[string]any) (protocol.ToolCallResult, error) {
+func (d *demo) tool(ctx context.Context, name string, arguments map[string]any) error {
 	raw, err := json.Marshal(arguments)
 	if err != nil {
-		return protocol.ToolCallResult{}, err
+		return err
 	}
 	var result protocol.ToolCallResult
 	err = d.call(ctx, protocol.MethodToolCall, protocol.ToolCallParams{
@@ -50,7 +50,7 @@ func (d *demo) tool(ctx context.Context, name string, arguments map[string]any) 
 	if err == nil && result.IsError {
 		err = fmt.Errorf("%s: %s", name, result.Content[0].Text)
 	}
-	return result, err
+	return err
 }
 
 func (d *demo) play(ctx context.Context, profile, workspace string, o protocol.InitializationOptions) error {
@@ -96,7 +96,7 @@ func (d *demo) files(ctx context.Context) error {
 		{"read_file", map[string]any{"path": "notes/hello.txt"}},
 		{"grep", map[string]any{"pattern": "agent$"}},
 	} {
-		if _, err := d.tool(ctx, step.tool, step.arguments); err != nil {
+		if err := d.tool(ctx, step.tool, step.arguments); err != nil {
 			return err
 		}
 	}
@@ -114,7 +114,7 @@ func (d *demo) commands(ctx context.Context) error {
 		{"git", map[string]any{"subcommand": "init", "args": []string{"--quiet"}}},
 		{"git", map[string]any{"subcommand": "status", "args": []string{"--short"}}},
 	} {
-		if _, err := d.tool(ctx, step.tool, step.arguments); err != nil {
+		if err := d.tool(ctx, step.tool, step.arguments); err != nil {
 			return err
 		}
 	}
@@ -144,15 +144,14 @@ func (d *demo) artifact(ctx context.Context) error {
 		return err
 	}
 	write := func(content []byte) error {
-		_, err := d.tool(ctx, "write_file", map[string]any{
+		return d.tool(ctx, "write_file", map[string]any{
 			"path": "drawing.png", "encoding": "base64", "content": base64.StdEncoding.EncodeToString(content),
 		})
-		return err
 	}
 	if err := write(picture); err != nil {
 		return err
 	}
-	if _, err := d.tool(ctx, "present_artifact", map[string]any{"path": "drawing.png"}); err != nil {
+	if err := d.tool(ctx, "present_artifact", map[string]any{"path": "drawing.png"}); err != nil {
 		return err
 	}
 	if err := write([]byte("overwritten")); err != nil {

@@ -238,8 +238,8 @@ func TestPeers(t *testing.T) {
 // A command that listens where its worker should is not taken for it.
 func TestCheckServer(t *testing.T) {
 	dir := shortDir(t)
-	real, fake := filepath.Join(dir, "real"), filepath.Join(dir, "fake")
-	startServer(t, real, true)
+	actual, fake := filepath.Join(dir, "real"), filepath.Join(dir, "fake")
+	startServer(t, actual, true)
 	check := func(path string) error {
 		conn, err := net.Dial("unix", path)
 		if err != nil {
@@ -248,7 +248,7 @@ func TestCheckServer(t *testing.T) {
 		defer conn.Close()
 		return CheckServer(conn.(*net.UnixConn))
 	}
-	if err := check(real); err != nil {
+	if err := check(actual); err != nil {
 		t.Errorf("the worker: %v", err)
 	}
 

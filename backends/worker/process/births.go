@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"sync"
@@ -82,7 +83,7 @@ func (b *births) reapOthers() bool {
 		if b.has(pid) {
 			return false
 		}
-		if _, _, err := reap(pid); err != nil && err != syscall.ECHILD {
+		if _, _, err := reap(pid); err != nil && !errors.Is(err, syscall.ECHILD) {
 			return false
 		}
 	}

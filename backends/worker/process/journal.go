@@ -51,7 +51,7 @@ func readJournal(r io.Reader) (records []record, whole int64, err error) {
 	lines := bufio.NewReaderSize(r, maxRecord)
 	for n := 1; ; n++ {
 		line, err := lines.ReadSlice('\n')
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			records = slices.DeleteFunc(records, func(rec record) bool { return rec.Gone })
 			return records, whole, nil
 		}

@@ -87,18 +87,18 @@ func (m *Manager) directory(dir string) (string, error) {
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(m.o.Root, dir)
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	target, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", tool.Errorf(tool.InvalidParams, "the working directory %s cannot be used: %w", dir, err).WithPath("cwd")
 	}
-	if rel, err := filepath.Rel(m.o.Root, real); err != nil || !filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(m.o.Root, target); err != nil || !filepath.IsLocal(rel) {
 		return "", tool.Errorf(tool.PathOutsideRoot, "the working directory %s is outside the workspace %s", dir, m.o.Root).WithPath(dir)
 	}
-	info, err := os.Stat(real)
+	info, err := os.Stat(target)
 	if err != nil || !info.IsDir() {
 		return "", tool.Errorf(tool.InvalidParams, "the working directory %s is not a directory", dir).WithPath("cwd")
 	}
-	return real, nil
+	return target, nil
 }
 
 // environment is the whole environment of a command. Later ones win.
@@ -167,7 +167,7 @@ func lookPath(name string, env []string, dir string) (string, error) {
 			search = v
 		}
 	}
-	err := error(fs.ErrNotExist)
+	err := fs.ErrNotExist
 	for _, d := range filepath.SplitList(search) {
 		if !filepath.IsAbs(d) {
 			d = filepath.Join(dir, d)

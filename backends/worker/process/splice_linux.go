@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +21,7 @@ func splice(pipe *os.File, o *output) bool {
 		var failed error
 		err := c.Read(func(fd uintptr) (done bool) {
 			moved, failed = o.spliceFrom(int(fd))
-			return failed != unix.EAGAIN
+			return !errors.Is(failed, unix.EAGAIN)
 		})
 		if err != nil || failed != nil {
 			return false

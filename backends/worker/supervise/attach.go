@@ -179,7 +179,7 @@ func relay(ctx context.Context, conn *net.UnixConn, in io.ReadCloser, out io.Wri
 		}
 	}
 	err = errors.Join(ignoreGone(err), ignoreClosed(conn.Close()))
-	<-outbound // ended by the close
+	<-outbound //nolint:errcheck // ended by the close, whose error counts
 	return err
 }
 

@@ -101,9 +101,9 @@ type edit struct {
 // span is a range of bytes.
 type span struct{ start, end int }
 
-func newEdit(content []byte, old, new string) *edit {
-	e := &edit{content: content, old: old, new: new}
-	e.loose = !strings.Contains(old, "\r") && !strings.Contains(new, "\r") && bytes.Contains(content, []byte("\r\n"))
+func newEdit(content []byte, old, replacement string) *edit {
+	e := &edit{content: content, old: old, new: replacement}
+	e.loose = !strings.Contains(old, "\r") && !strings.Contains(replacement, "\r") && bytes.Contains(content, []byte("\r\n"))
 	for at := 0; ; {
 		m, ok := e.find(at)
 		if !ok {
@@ -185,7 +185,7 @@ func (e *edit) apply() []byte {
 		if e.loose {
 			start, _ = advance(e.content, m.start, e.old[:head])
 			end, _ = advance(e.content, start, e.old[head:len(e.old)-tail])
-			insert = strings.ReplaceAll(middle, "\n", e.ending(start, end))
+			insert = strings.ReplaceAll(middle, "\n", e.ending(start))
 		}
 		out = append(out, e.content[done:start]...)
 		out = append(out, insert...)
@@ -196,7 +196,7 @@ func (e *edit) apply() []byte {
 
 // ending is how new lines end that take the place of a range: as the first
 // line in it that ends, else as the line around it, else as the one before.
-func (e *edit) ending(start, end int) string {
+func (e *edit) ending(start int) string {
 	at := bytes.IndexByte(e.content[start:], '\n')
 	if at >= 0 {
 		at += start

@@ -89,16 +89,16 @@ func TestEditKeepsTheRest(t *testing.T) {
 			plain.WriteString(l + "\n")
 		}
 		old := strings.Join(rapid.SliceOfN(line, 1, 3).Draw(t, "old"), "\n")
-		new := strings.Join(rapid.SliceOfN(line, 0, 3).Draw(t, "new"), "\n")
+		replacement := strings.Join(rapid.SliceOfN(line, 0, 3).Draw(t, "new"), "\n")
 		if old == "" {
 			return
 		}
-		e := newEdit([]byte(file.String()), old, new)
+		e := newEdit([]byte(file.String()), old, replacement)
 		got := string(e.apply())
 		if n := strings.Count(plain.String(), old); n != len(e.matches) {
 			t.Fatalf("%q: %d matches, not %d", file.String(), len(e.matches), n)
 		}
-		if want := strings.ReplaceAll(plain.String(), old, new); strings.ReplaceAll(got, "\r\n", "\n") != want {
+		if want := strings.ReplaceAll(plain.String(), old, replacement); strings.ReplaceAll(got, "\r\n", "\n") != want {
 			t.Fatalf("%q: %q became %q", file.String(), want, got)
 		}
 		if len(e.matches) > 0 {

@@ -78,7 +78,7 @@ func TestExportPieces(t *testing.T) {
 		n, err := e.ReadAt(p.Export, buf, offset)
 		got.Write(buf[:n])
 		offset += int64(n)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

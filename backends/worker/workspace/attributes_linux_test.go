@@ -54,8 +54,7 @@ func TestAsRootOwner(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make files of two users")
 	}
-	// The directories above must let nobody through.
-	dir, err := os.MkdirTemp("/tmp", "workspace")
+	dir, err := os.MkdirTemp("/tmp", "workspace") //nolint:usetesting // the directories above t.TempDir let nobody through
 	if err != nil {
 		t.Fatal(err)
 	}

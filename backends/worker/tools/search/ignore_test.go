@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -121,7 +122,8 @@ func TestIgnoreAgainstGit(t *testing.T) {
 			cmd.Env = gitEnv(dir)
 			cmd.Stdin = strings.NewReader(strings.Join(all, "\x00") + "\x00")
 			out, err := cmd.Output()
-			if exit, ok := err.(*exec.ExitError); err != nil && (!ok || exit.ExitCode() != 1) {
+			var exit *exec.ExitError
+			if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
 				t.Fatalf("git check-ignore: %v", err)
 			}
 			ignored := map[string]bool{}
