@@ -108,7 +108,7 @@ type overtaken struct {
 }
 
 func (f *overtaken) ReadAt(p []byte, offset int64) (int, error) {
-	n, err := f.ringFile.ReadAt(p[:len(p)/2], offset)
+	n, err := f.ringFile.ReadAt(p[:max(1, len(p)/2)], offset)
 	if f.meanwhile != nil {
 		f.meanwhile()
 		f.meanwhile = nil
