@@ -50,6 +50,9 @@ type request struct {
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	// unanswered is the library's own context of the request, which ends when
+	// the answer has been written.
+	unanswered context.Context
 }
 
 // errCancelled is the cause that cancels a request that its client cancelled.
@@ -94,12 +97,14 @@ func (s *server) handle(ctx context.Context, req *jsonrpc2.Request) (any, error)
 		s.notified(req.Method(), req.Params())
 		return nil, nil // an error would close the connection
 	}
+	s.answers.owe(ctx)
 	r, err := s.admit(req)
 	if err != nil {
 		return nil, err
 	}
 	if r.name != protocol.MethodInitialize {
 		jsonrpc2.Async(ctx)
+		r.unanswered = ctx
 	}
 	// What a client sends behind initialize without waiting for its answer is
 	// read when that is done, rather than refused.

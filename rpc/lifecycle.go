@@ -80,7 +80,8 @@ func (r *request) shutdown(ctx context.Context, _ *protocol.Empty) (any, error) 
 		}
 	}
 	r.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, shutdownBudget)
+	// An exit that follows at once must not cut it short.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownBudget)
 	defer cancel()
 	if err := r.shutdownSessions(ctx); err != nil {
 		return nil, tool.Errorf(tool.Internal, "not everything was shut down in order: %w", err).
@@ -89,8 +90,10 @@ func (r *request) shutdown(ctx context.Context, _ *protocol.Empty) (any, error) 
 	return nil, nil
 }
 
-// exit ends the service.
+// exit ends the service. Nothing is read behind it, so that what was asked
+// before it can still be answered.
 func (s *server) exit() {
+	defer func() { <-s.written }()
 	s.mu.Lock()
 	clean := s.phase == shutDown
 	s.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -46,6 +47,49 @@ func TestShutdownCancels(t *testing.T) {
 	p.send(`{"method":"exit"}`)
 	if code := h.wait(t); code != ExitOK {
 		t.Fatalf("exit code %d", code)
+	}
+}
+
+// TestNothingWaits answers everything to a client that sends all that it has to
+// say at once, whether it closes its end behind that or not.
+func TestNothingWaits(t *testing.T) {
+	const all = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":null}}
+{"jsonrpc":"2.0","method":"initialized","params":{}}
+{"jsonrpc":"2.0","id":2,"method":"session/open","params":{"sessionId":"s1","workspace":null}}
+{"jsonrpc":"2.0","id":3,"method":"shutdown"}
+{"jsonrpc":"2.0","method":"exit"}`
+	for _, closes := range []bool{false, true} {
+		// The fault that this is about is a race; each of the rounds can show it.
+		for range 20 {
+			h := serve(t, nil)
+			go func() {
+				for message := range strings.Lines(all) {
+					fmt.Fprintf(h.in, "Content-Length: %d\r\n\r\n%s", len(message), message)
+				}
+				if closes {
+					h.in.Close()
+				}
+			}()
+			p := playerOf(t, h)
+			answered := map[float64]bool{}
+			for range 3 {
+				msg := p.answer()
+				answered[msg["id"].(float64)] = true
+				if msg["id"] == 3.0 && msg["error"] != nil {
+					t.Fatalf("closes %v: shutdown is answered %v", closes, msg)
+				}
+			}
+			if !answered[1] || !answered[2] || !answered[3] {
+				t.Fatalf("closes %v: answered are %v", closes, answered)
+			}
+			begun := time.Now()
+			if code := h.wait(t); code != ExitOK {
+				t.Fatalf("closes %v: exit code %d", closes, code)
+			}
+			if took := time.Since(begun); took >= flushBudget {
+				t.Fatalf("closes %v: the service ended %v after its last answer", closes, took)
+			}
+		}
 	}
 }
 

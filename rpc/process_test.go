@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -215,5 +216,31 @@ func TestUnsubscribe(t *testing.T) {
 	h.env().write(first, "unheard")
 	if _, err := c.ProcessGet(t.Context(), p); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestOutputFollowsTheAnswer of a subscription, however fast the output is.
+func TestOutputFollowsTheAnswer(t *testing.T) {
+	h := serve(t, nil)
+	p := startRaw(t, h)
+	p.send(`{"id":3,"method":"process/start","params":{"sessionId":"s1","command":"x"}}`)
+	p.expect(`{"id":3,"result":{"process":{"id":"<string pid>","...":""}}}`)
+	h.env().write(first, "output")
+	for i := range 50 {
+		p.send(p.expand(fmt.Sprintf(`{"id":%d,"method":"process/subscribe","params":{"sessionId":"s1","processId":"${pid}","fromOffset":0}}`, 10+i)))
+		answered := false
+		for seen := false; !seen; {
+			msg := p.receive().(map[string]any)
+			answered = answered || msg["id"] == float64(10+i)
+			seen = msg["method"] == protocol.MethodProcessOutput
+		}
+		if !answered {
+			t.Fatal("output came before the answer")
+		}
+		if i%2 == 0 {
+			continue // the next one replaces it
+		}
+		p.send(p.expand(fmt.Sprintf(`{"id":%d,"method":"process/unsubscribe","params":{"sessionId":"s1","processId":"${pid}"}}`, 100+i)))
+		p.expect(fmt.Sprintf(`{"id":%d,"result":{}}`, 100+i))
 	}
 }

@@ -33,6 +33,7 @@ type server struct {
 	o       Options
 	log     *slog.Logger // to o.Log and the client
 	stream  *frame.Stream
+	answers answers
 	conn    jsonrpc2.Conn
 	methods map[string]method
 	// grace is cancelGrace, shorter in tests.
@@ -45,6 +46,8 @@ type server struct {
 	work sync.WaitGroup
 	// endings holds the first reason to end.
 	endings chan ending
+	// written is closed when the last answer has been written, or never will be.
+	written chan struct{}
 
 	shutdownOnce sync.Once
 
@@ -71,6 +74,7 @@ func newServer(o Options) *server {
 		methods:       methods(),
 		grace:         cancelGrace,
 		endings:       make(chan ending, 1),
+		written:       make(chan struct{}),
 		trace:         protocol.TraceOff,
 		requests:      map[jsonrpc2.ID]*request{},
 		subscriptions: map[processKey]*subscription{},
@@ -86,7 +90,8 @@ func newServer(o Options) *server {
 		ReadEnd:  s.readEnded,
 		WriteEnd: func(err error) { s.end(ExitUnclean, err) },
 	})
-	s.conn = jsonrpc2.NewConn(s.stream, jsonrpc2.WithCodec(codec{}))
+	s.answers.Stream = s.stream
+	s.conn = jsonrpc2.NewConn(&s.answers, jsonrpc2.WithCodec(codec{}))
 	return s
 }
 
@@ -100,7 +105,9 @@ func Serve(ctx context.Context, o Options) (exitCode int, err error) {
 }
 
 func (s *server) serve(ctx context.Context) (int, error) {
-	s.conn.Go(s.ctx, s.handle)
+	// Not with the server's context: the library would drop the answers to what
+	// that cancels.
+	s.conn.Go(context.Background(), s.handle)
 	var e ending
 	select {
 	case e = <-s.endings:
@@ -127,8 +134,11 @@ func (s *server) invalidFrame(p frame.Problem) error {
 	return s.stream.Respond(jsonrpc2.ID{}, protocolError(protocol.Code(code), "%s", p))
 }
 
-// readEnded is told of the end of the input.
+// readEnded is told of the end of the input, on the reading goroutine. It holds
+// that until the last answer has been written: a connection whose input has
+// ended takes none.
 func (s *server) readEnded(err error) {
+	defer func() { <-s.written }()
 	s.mu.Lock()
 	clean := s.phase == shutDown
 	s.mu.Unlock()
@@ -166,6 +176,7 @@ func (s *server) close() error {
 	case <-worked:
 		// An initialize that was still opening them has done so by now.
 		err = errors.Join(err, s.shutdownSessions(ctx))
+		s.answers.wait(ctx)
 	case <-ctx.Done():
 		err = errors.Join(err, errors.New("some requests did not stop in time"))
 	}
@@ -175,6 +186,7 @@ func (s *server) close() error {
 	// A client that does not read, or is gone, is no fault at the end.
 	_ = s.stream.Flush(flush)
 	_ = s.stream.Close()
+	close(s.written)
 	select {
 	case <-s.conn.Done():
 	case <-flush.Done(): // a read that Close cannot end ends with the process

@@ -22,6 +22,10 @@ type subscription struct {
 	offset int64
 	ctx    context.Context
 	cancel context.CancelFunc
+	// answered is closed when the client has been told of the subscription.
+	answered <-chan struct{}
+	// done is closed when nothing more will be sent.
+	done chan struct{}
 	// room counts the chunks that may still be queued.
 	room chan struct{}
 }
@@ -44,40 +48,62 @@ func (r *request) processSubscribe(ctx context.Context, p *protocol.ProcessSubsc
 			return nil, invalidParams("fromOffset", "fromOffset must not be negative")
 		}
 	}
-	if err := r.subscribe(processKey{p.SessionID, p.ProcessID}, offset); err != nil {
+	previous, err := r.subscribe(processKey{p.SessionID, p.ProcessID}, offset, r.unanswered.Done())
+	if err != nil {
+		return nil, err
+	}
+	if err := previous.end(ctx); err != nil {
 		return nil, err
 	}
 	return &protocol.ProcessSubscribeResult{Offset: offset, Process: toProcess(process)}, nil
 }
 
-// subscribe starts a subscription in place of the one there is.
-func (s *server) subscribe(key processKey, offset int64) error {
+// subscribe starts a subscription, which sends nothing before it is answered,
+// in place of the one that there was, which it returns.
+func (s *server) subscribe(key processKey, offset int64, answered <-chan struct{}) (previous *subscription, err error) {
 	sub := &subscription{
-		server: s,
-		key:    key,
-		offset: offset,
-		room:   make(chan struct{}, protocol.MaxSubscriptionBytes/outputChunk),
+		server:   s,
+		key:      key,
+		offset:   offset,
+		answered: answered,
+		done:     make(chan struct{}),
+		room:     make(chan struct{}, protocol.MaxSubscriptionBytes/outputChunk),
 	}
 	sub.ctx, sub.cancel = context.WithCancel(s.ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if old := s.subscriptions[key]; old != nil {
-		old.cancel()
-	} else if len(s.subscriptions) >= maxSubscriptions {
+	previous = s.subscriptions[key]
+	if previous == nil && len(s.subscriptions) >= maxSubscriptions {
 		sub.cancel()
-		return overloaded("it follows %d processes", maxSubscriptions)
+		return nil, overloaded("it follows %d processes", maxSubscriptions)
 	}
 	s.subscriptions[key] = sub
 	s.work.Go(sub.run)
-	return nil
+	return previous, nil
 }
 
-func (r *request) processUnsubscribe(_ context.Context, p *protocol.ProcessParams) (*protocol.Empty, error) {
+// end ends the subscription and waits until it sends nothing more. None is
+// ended already.
+func (u *subscription) end(ctx context.Context) error {
+	if u == nil {
+		return nil
+	}
+	u.cancel()
+	select {
+	case <-u.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// processUnsubscribe is answered when nothing more will be sent.
+func (r *request) processUnsubscribe(ctx context.Context, p *protocol.ProcessParams) (*protocol.Empty, error) {
 	r.mu.Lock()
 	sub := r.subscriptions[processKey{p.SessionID, p.ProcessID}]
 	r.mu.Unlock()
-	if sub != nil {
-		sub.cancel()
+	if err := sub.end(ctx); err != nil {
+		return nil, err
 	}
 	return &protocol.Empty{}, nil
 }
@@ -86,6 +112,11 @@ func (r *request) processUnsubscribe(_ context.Context, p *protocol.ProcessParam
 // subscription.
 func (u *subscription) run() {
 	defer u.forget()
+	select {
+	case <-u.answered:
+	case <-u.ctx.Done():
+		return
+	}
 	failures := 0
 	for u.ctx.Err() == nil {
 		select {
@@ -149,6 +180,7 @@ func (u *subscription) pause() {
 // forget takes the subscription from the table, unless another replaced it.
 func (u *subscription) forget() {
 	u.cancel()
+	close(u.done)
 	u.server.mu.Lock()
 	defer u.server.mu.Unlock()
 	if u.server.subscriptions[u.key] == u {

@@ -237,8 +237,8 @@ type ProcessSubscribeResult struct {
 }
 
 // ProcessOutputParams is a piece of a subscribed process's output, or a gap.
-// Each begins where the last one ended. The first may come before the answer to
-// process/subscribe.
+// Each begins where the last one ended, the first where the answer to
+// process/subscribe says, which comes before it.
 type ProcessOutputParams struct {
 	SessionID string `json:"sessionId"`
 	ProcessID string `json:"processId"`

@@ -634,8 +634,8 @@ export interface ProcessListResult {
 
 /**
  * ProcessOutputParams is a piece of a subscribed process's output, or a gap.
- * Each begins where the last one ended. The first may come before the answer to
- * process/subscribe.
+ * Each begins where the last one ended, the first where the answer to
+ * process/subscribe says, which comes before it.
  */
 export interface ProcessOutputParams {
   sessionId: string;
