@@ -221,7 +221,12 @@ func viewProcess(o object) json.RawMessage {
 	if out == nil {
 		return quote(line(&p))
 	}
-	notes := fmt.Sprintf("[%s; bytes %d to %d of %d]", line(&p), o.number("start_offset"), o.number("end_offset"), o.number("total_bytes"))
+	end := o.number("end_offset")
+	notes := fmt.Sprintf("[%s; bytes %d to %d of %d", line(&p), o.number("start_offset"), end, o.number("total_bytes"))
+	if !o.flag("eof") {
+		notes += fmt.Sprintf("; the next begin at offset_bytes %d", end)
+	}
+	notes += "]"
 	if o.flag("truncated") {
 		notes += "\n[earlier output is no longer kept]"
 	}

@@ -70,7 +70,8 @@ func (c *capture) keptLocked() []byte {
 }
 
 // result is the output in at most limit bytes: all of it, or both ends with a
-// line between them that tells how much is missing. Characters stay whole.
+// line between them that tells how much is missing, or its beginning where that
+// line has no room. Characters stay whole.
 func (c *capture) result(limit int) (out []byte, truncated bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +82,7 @@ func (c *capture) result(limit int) (out []byte, truncated bool) {
 	gap := func(n int64) string { return fmt.Sprintf("\n[%d bytes left out]\n", n) }
 	room := min(limit, len(all)) - len(gap(c.total))
 	if room < 2 {
-		return wholeEnd(all[:min(limit, len(all))]), true
+		return wholeEnd(c.head[:min(limit, len(c.head))]), true
 	}
 	head := wholeEnd(all[:room/2])
 	tail := wholeStart(all[len(all)-(room-room/2):])

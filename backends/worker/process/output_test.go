@@ -339,7 +339,7 @@ func TestCapture(t *testing.T) {
 		{"exactly", []string{"0123456789"}, 10, "0123456789", false},
 		{"pieces", []string{"012", "3456", "789"}, 10, "0123456789", false},
 		{"middle", []string{strings.Repeat("a", 500), strings.Repeat("b", 500)}, 60, strings.Repeat("a", 18) + "\n[963 bytes left out]\n" + strings.Repeat("b", 19), true},
-		{"tiny", []string{strings.Repeat("a", 100)}, 10, "aaaaaaaaaa", true},
+		{"tiny", []string{"0123456789 and more"}, 10, "01234", true},
 		{"characters", []string{strings.Repeat("é", 100)}, 40, strings.Repeat("é", 4) + "\n[184 bytes left out]\n" + strings.Repeat("é", 4), true},
 	} {
 		c := newCapture((tt.limit + 1) / 2)

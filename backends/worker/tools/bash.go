@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/process"
@@ -129,18 +130,22 @@ func output(b []byte, n int, truncated bool) (string, bool) {
 
 // whole is b's length without a character that is cut off at the end.
 func whole(b []byte) int {
-	if len(b) == 0 {
-		return 0
+	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
+		if tail := b[len(b)-n:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRune(tail) {
+				return len(b) - n
+			}
+			break
+		}
 	}
-	// With one more byte behind it, a character that is complete ends there.
-	return character(append(b[:len(b):len(b)], 0x80), len(b))
+	return len(b)
 }
 
 func deniedHint(mode tool.Mode) string {
 	if mode == tool.ReadOnly {
-		return "the permission mode read_only lets commands write to their temporary directory only; call in the mode standard to change the workspace"
+		return "the permission mode read_only lets commands write to their temporary directory ($TMPDIR) only; call in the mode standard to change the workspace"
 	}
-	return "the permission mode standard lets commands write to the workspace, their temporary directory and the profile's writable_paths only; add a path there, or call in the mode unconfined"
+	return "the permission mode standard lets commands write to the workspace, their temporary directory ($TMPDIR) and the profile's writable_paths only; add a path there, or call in the mode unconfined"
 }
 
 // background starts a command that nobody waits for.

@@ -26,6 +26,7 @@ type fakeCommands struct {
 	start  tool.StartRequest
 	record tool.Process
 	read   tool.ReadOptions
+	reads  []tool.ReadOptions
 	output tool.ReadResult
 	input  string
 	asked  []string
@@ -53,6 +54,7 @@ func (f *fakeCommands) Get(_ context.Context, id string) (tool.Process, error) {
 func (f *fakeCommands) Read(_ context.Context, id string, o tool.ReadOptions) (tool.ReadResult, error) {
 	f.asked = append(f.asked, "read "+id)
 	f.read = o
+	f.reads = append(f.reads, o)
 	return f.output, f.err
 }
 
@@ -152,6 +154,17 @@ func TestProcessTool(t *testing.T) {
 	if f.read.Wait != 50*time.Millisecond || *f.read.OffsetBytes != 6 || f.read.MaxBytes != maxProcessBytes {
 		t.Errorf("read was %+v", f.read)
 	}
+	for _, output := range []string{"> ", "done\n", "café", "\xa9"} {
+		f.output.Output = []byte(output)
+		got := b.call("process", args{"action": "read", "process_id": "p-1"})
+		want(t, got, args{"output": strings.ToValidUTF8(output, "\ufffd"), "end_offset": 6 + len(output), "eof": false})
+	}
+	f.asked, f.reads = nil, nil
+	b.call("process", args{"action": "read", "process_id": "p-1", "wait_ms": 50})
+	if len(f.reads) != 2 || f.reads[0].OffsetBytes == nil || *f.reads[0].OffsetBytes != 10 || f.reads[0].Wait != 50*time.Millisecond || f.reads[1].OffsetBytes != nil {
+		t.Errorf("waiting for more than the tail asked %+v", f.reads)
+	}
+	f.output.Output = []byte("caf\xc3")
 	f.output.Process.OutputClosed = true
 	want(t, b.call("process", args{"action": "read", "process_id": "p-1"}), args{"output": "caf\ufffd", "end_offset": 10, "eof": true, "lossy": true})
 	if f.read.OffsetBytes != nil || f.read.MaxBytes != defaultTail {
@@ -174,7 +187,7 @@ func TestProcessTool(t *testing.T) {
 	}
 	b.refused("process_id is missing", "process", args{"action": "read"})
 	b.refused("input is missing", "process", args{"action": "write", "process_id": "p-1"})
-	b.refused("action is", "process", args{"action": "kill", "process_id": "p-1"})
+	b.refused("action is", "process", args{"action": "kill"})
 	for _, action := range []string{"write", "stop"} {
 		r := request(t, "process", args{"action": action, "process_id": "p-1", "input": ""})
 		r.Mode = tool.ReadOnly

@@ -3,6 +3,8 @@ package tools
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -54,7 +56,11 @@ func (s *Set) process(ctx context.Context, c *call, a processArgs) (tool.Result,
 		between("max_bytes", a.MaxBytes, 1, maxOffset)); err != nil {
 		return tool.Result{}, err
 	}
-	if a.Action != actionList && a.ProcessID == "" {
+	actions := []string{actionRead, actionWrite, actionStop, actionList, actionUpdate}
+	switch {
+	case !slices.Contains(actions, a.Action):
+		return tool.Result{}, refuse("action is %q; it must be one of %s", a.Action, strings.Join(actions, ", "))
+	case a.Action != actionList && a.ProcessID == "":
 		return tool.Result{}, refuse("process_id is missing; the action list tells the ids")
 	}
 	var p tool.Process
@@ -82,9 +88,9 @@ func (s *Set) process(ctx context.Context, c *call, a processArgs) (tool.Result,
 		}
 		p, err = s.o.Commands.Stop(ctx, a.ProcessID)
 	case actionUpdate:
-		p, err = s.update(ctx, a)
-	default:
-		return tool.Result{}, refuse("action is %q; it must be %s, %s, %s, %s or %s", a.Action, actionRead, actionWrite, actionStop, actionList, actionUpdate)
+		var r tool.ReadResult
+		r, err = s.more(ctx, a)
+		p = r.Process
 	}
 	if err != nil {
 		return tool.Result{}, err
@@ -110,6 +116,14 @@ func (s *Set) readProcess(ctx context.Context, c *call, a processArgs) (tool.Res
 	if a.MaxBytes == nil && a.OffsetBytes == nil {
 		limit = min(limit, defaultTail)
 	}
+	var waited tool.ReadResult
+	if a.OffsetBytes == nil {
+		// The tail is there at once: what is waited for is more than there is.
+		var err error
+		if waited, err = s.more(ctx, a); err != nil {
+			return tool.Result{}, err
+		}
+	}
 	r, err := s.o.Commands.Read(ctx, a.ProcessID, tool.ReadOptions{
 		MaxBytes: limit, OffsetBytes: a.OffsetBytes, Wait: time.Duration(or(a.WaitMS, 0)) * time.Millisecond,
 	})
@@ -124,21 +138,20 @@ func (s *Set) readProcess(ctx context.Context, c *call, a processArgs) (tool.Res
 	}
 	res := processOutput{
 		Process: r.Process, StartOffset: r.StartOffset, EndOffset: r.StartOffset + int64(len(out)), TotalBytes: r.TotalBytes,
-		Truncated: r.Truncated, TimedOut: r.TimedOut, EOF: complete,
+		Truncated: r.Truncated, TimedOut: r.TimedOut || waited.TimedOut, EOF: complete,
 	}
 	res.Output, res.Lossy = text(out)
 	return result(res)
 }
 
-// update waits until the process has written more or ended, and returns its
-// record.
-func (s *Set) update(ctx context.Context, a processArgs) (tool.Process, error) {
+// more waits until the process has written more than now or ended, for at most
+// wait_ms. Of the answer, the record and whether it timed out count.
+func (s *Set) more(ctx context.Context, a processArgs) (tool.ReadResult, error) {
 	p, err := s.o.Commands.Get(ctx, a.ProcessID)
 	if err != nil || or(a.WaitMS, 0) == 0 || p.Status.Terminal() {
-		return p, err
+		return tool.ReadResult{Process: p}, err
 	}
-	r, err := s.o.Commands.Read(ctx, a.ProcessID, tool.ReadOptions{
+	return s.o.Commands.Read(ctx, a.ProcessID, tool.ReadOptions{
 		MaxBytes: 1, OffsetBytes: &p.TotalBytes, Wait: time.Duration(*a.WaitMS) * time.Millisecond,
 	})
-	return r.Process, err
 }
