@@ -138,6 +138,20 @@ func TestClientProcessDies(t *testing.T) {
 	}
 }
 
+// TestEndLeavesNothing: the watch on the client ends with the connection.
+func TestEndLeavesNothing(t *testing.T) {
+	h := serve(t, nil)
+	p := playerOf(t, h)
+	p.send(fmt.Sprintf(`{"id":1,"method":"initialize","params":{"processId":%d}}`, os.Getpid()))
+	p.expect(`{"id":1,"result":{"...":""}}`)
+	p.send(`{"id":2,"method":"shutdown"}`)
+	p.expect(`{"id":2,"result":null}`)
+	p.send(`{"method":"exit"}`)
+	if code := h.wait(t); code != ExitOK || h.err != nil {
+		t.Fatalf("the service ends with %d, %v", code, h.err)
+	}
+}
+
 func TestWaitForExit(t *testing.T) {
 	if err := waitForExit(t.Context(), 1<<22+1); err != nil {
 		t.Fatalf("a process that is not there: %v", err)
