@@ -100,6 +100,12 @@ func (e *environment) Call(ctx context.Context, r tool.Request) (tool.Result, er
 		if err := e.lists.checkCall(r); err != nil {
 			return tool.Result{}, err
 		}
+		if r.Name != "process" {
+			// A worker that is started now would open what is there now.
+			if err := e.root.Check(); err != nil {
+				return tool.Result{}, err
+			}
+		}
 		far, err := e.worker(ctx)
 		if err != nil {
 			return tool.Result{}, err

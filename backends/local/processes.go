@@ -17,6 +17,9 @@ func (p processes) Start(ctx context.Context, r tool.StartRequest) (tool.Process
 	if err := p.e.lists.checkStart(r); err != nil {
 		return tool.Process{}, err
 	}
+	if err := p.e.root.Check(); err != nil {
+		return tool.Process{}, err
+	}
 	far, err := p.e.worker(ctx)
 	if err != nil {
 		return tool.Process{}, err

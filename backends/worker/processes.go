@@ -90,6 +90,9 @@ func startProcess(ctx context.Context, s *server, o *session, r *wire.Request) (
 	if err == nil {
 		in.PermissionMode, err = s.mode(in.PermissionMode)
 	}
+	if err == nil {
+		err = o.root.Check()
+	}
 	if err != nil {
 		return wire.Response{}, err
 	}

@@ -129,7 +129,7 @@ func (s *server) open(in wire.Initialize) (_ *session, err error) {
 		Env:            environment(os.Environ(), in.Environment),
 		DefaultMode:    s.o.Mode,
 		Ceiling:        s.o.Ceiling,
-		WritablePaths:  s.o.Writable,
+		WritablePaths:  slices.Concat(s.o.Writable, workspace.GitDirectories(o.root.Dir())),
 		MaxOutputBytes: s.o.MaxOutputBytes,
 		OnEvent:        s.emit,
 		AdoptOrphans:   s.o.AdoptOrphans,

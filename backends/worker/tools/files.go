@@ -15,6 +15,7 @@ import (
 )
 
 // The methods below are for people who look into the workspace. They fail with
+// [tool.EnvironmentLost] when it is not at its path any more, with
 // [tool.PathOutsideRoot] for a path that leaves it, and with
 // [tool.InvalidParams], wrapping the error of package fs, for a file that is not
 // there or not what is needed.
@@ -22,7 +23,7 @@ import (
 // Stat describes one entry. A symbolic link is described as what it leads to,
 // with the type "symlink" when that is nowhere.
 func (s *Set) Stat(ctx context.Context, p string) (tool.FileInfo, error) {
-	name, err := s.o.Root.Name(p)
+	name, err := s.name(p)
 	if err != nil {
 		return tool.FileInfo{}, err
 	}
@@ -39,7 +40,7 @@ func (s *Set) Stat(ctx context.Context, p string) (tool.FileInfo, error) {
 // ReadDirectory lists a directory, sorted by name, ignored files included.
 // Entries that vanish meanwhile are left out.
 func (s *Set) ReadDirectory(ctx context.Context, p string) ([]tool.FileInfo, error) {
-	name, err := s.o.Root.Name(p)
+	name, err := s.name(p)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func (s *Set) ReadDirectory(ctx context.Context, p string) ([]tool.FileInfo, err
 // the end; more than [tool.MaxFileBytes] are refused then, and never returned.
 // An offset behind the end gives no bytes.
 func (s *Set) ReadFile(ctx context.Context, p string, offset, length int64) ([]byte, error) {
-	name, err := s.o.Root.Name(p)
+	name, err := s.name(p)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func (s *Set) WriteFile(ctx context.Context, p string, data []byte) (tool.FileIn
 	if s.o.Ceiling == tool.ReadOnly {
 		return tool.FileInfo{}, tool.Errorf(tool.Denied, "this environment is read_only")
 	}
-	name, err := s.o.Root.Name(p)
+	name, err := s.name(p)
 	if err != nil {
 		return tool.FileInfo{}, err
 	}
@@ -115,6 +116,14 @@ func (s *Set) WriteFile(ctx context.Context, p string, data []byte) (tool.FileIn
 		return tool.FileInfo{}, forPeople(name, err)
 	}
 	return fileInfo(name, info), nil
+}
+
+// name is the name of a path in a workspace that is where it was.
+func (s *Set) name(p string) (string, error) {
+	if err := s.o.Root.Check(); err != nil {
+		return "", err
+	}
+	return s.o.Root.Name(p)
 }
 
 // forPeople gives an error about a file a kind.

@@ -85,6 +85,7 @@ func New(o Options) *Set {
 //   - [tool.InvalidParams] for arguments that are not a JSON object;
 //   - [tool.PathOutsideRoot] for a path that leaves the workspace;
 //   - [tool.Denied] for a mode above the ceiling, or a write in read_only;
+//   - [tool.EnvironmentLost] when the workspace is not at its path any more;
 //   - [tool.Timeout] after r.Timeout, [tool.Cancelled] when ctx ends;
 //   - what [Commands] fail with.
 func (s *Set) Call(ctx context.Context, r tool.Request) (tool.Result, error) {
@@ -107,6 +108,11 @@ func (s *Set) Call(ctx context.Context, r tool.Request) (tool.Result, error) {
 	}
 	if ctx.Err() != nil {
 		return tool.Result{}, ended(ctx)
+	}
+	if r.Name != "process" { // whose actions need no workspace
+		if err := s.o.Root.Check(); err != nil {
+			return tool.Result{}, err
+		}
 	}
 	result, err := run(ctx, c)
 	if err == nil {

@@ -28,6 +28,7 @@ type Root struct {
 	dir   string   // absolute, symbolic links resolved
 	names []string // dir and what it was opened as, for absolute paths
 	root  *os.Root
+	self  fs.FileInfo // what dir was when it was opened
 }
 
 // Open opens an existing directory.
@@ -44,11 +45,15 @@ func Open(dir string) (*Root, error) {
 	if err != nil {
 		return nil, err
 	}
+	self, err := root.Stat(".")
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
 	names := []string{resolved}
 	if abs != resolved {
 		names = append(names, abs)
 	}
-	return &Root{dir: resolved, names: names, root: root}, nil
+	return &Root{dir: resolved, names: names, root: root, self: self}, nil
 }
 
 // Close lets go of the directory. Open files stay usable.
@@ -57,6 +62,19 @@ func (r *Root) Close() error { return r.root.Close() }
 // Dir is the directory's absolute path, symbolic links resolved, as commands
 // in the same environment see it.
 func (r *Root) Dir() string { return r.dir }
+
+// Check fails with [tool.EnvironmentLost] when the directory is not to be found
+// at its path any more: somebody moved or removed it, or put another one there.
+// Commands, which are started by path, would work elsewhere than the Root's
+// methods then.
+func (r *Root) Check() error {
+	info, err := os.Stat(r.dir)
+	if err == nil && os.SameFile(info, r.self) || err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		return nil
+	}
+	return tool.Errorf(tool.EnvironmentLost, "the workspace %s was moved, removed or replaced while it was open", r.dir).
+		WithHint("put it back; or close the session and open it again, to work in what is there now").WithPath(r.dir)
+}
 
 // Abs is the absolute path of a name.
 func (r *Root) Abs(name string) string { return filepath.Join(r.dir, filepath.FromSlash(name)) }
