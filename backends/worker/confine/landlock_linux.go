@@ -23,6 +23,9 @@ const (
 		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
+	// deviceRights are handled and never allowed: a device that root makes in
+	// its workspace leads to the whole disk, whatever the paths say.
+	deviceRights = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 )
 
 // devices are what programs write to without changing anything: they stay
@@ -83,7 +86,7 @@ func newRuleset(p Policy) (int, error) {
 			unix.Close(ruleset)
 			return -1, tool.Errorf(tool.InvalidParams, "writable path %q is not absolute", path).WithPath(path)
 		}
-		if err := allow(ruleset, path, treeRights); err != nil && (path == p.Temp || !errors.Is(err, os.ErrNotExist)) {
+		if err := allow(ruleset, path, treeRights&^deviceRights); err != nil && (path == p.Temp || !errors.Is(err, os.ErrNotExist)) {
 			unix.Close(ruleset)
 			return -1, err
 		}

@@ -65,6 +65,7 @@ func tryWrites(args []string) {
 		{"rename", func() error { return os.Rename(in("other"), in("other2")) }},
 		{"rename into a directory", func() error { return os.Rename(in("moved"), in("sub/moved")) }},
 		{"fifo", func() error { return unix.Mkfifo(in("newfifo"), 0o600) }},
+		{"mknod", func() error { return unix.Mknod(in("newnode"), unix.S_IFREG|0o600, 0) }},
 		{"socket", func() error {
 			fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
@@ -148,8 +149,8 @@ func TestCommandsAreConfined(t *testing.T) {
 					}
 					continue
 				}
-				if len(got) != 16 {
-					t.Errorf("%d of 16 writes were refused: %q", len(got), got)
+				if len(got) != 17 {
+					t.Errorf("%d of 17 writes were refused: %q", len(got), got)
 				}
 				for _, line := range got {
 					if !strings.Contains(line, "permission denied") && !strings.Contains(line, "invalid cross-device link") {
@@ -165,6 +166,26 @@ func TestCommandsAreConfined(t *testing.T) {
 				t.Errorf("refused outside of the thread: %s", got)
 			}
 		})
+	}
+}
+
+// A device leads past every path, so that none is made even where everything
+// else may be.
+func TestNoDevicesAreMade(t *testing.T) {
+	root := t.TempDir()
+	l, err := NewLauncher(Policy{Root: root, Temp: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for name, kind := range map[string]uint32{"character": unix.S_IFCHR, "block": unix.S_IFBLK} {
+		var made error
+		if !l.Do(func() { made = unix.Mknod(filepath.Join(root, name), kind|0o600, 0) }) {
+			t.Fatal("the launcher is closed")
+		}
+		if !errors.Is(made, unix.EACCES) {
+			t.Errorf("%s device: %v", name, made)
+		}
 	}
 }
 
