@@ -37,6 +37,11 @@ const (
 	LifecycleManaged Lifecycle = "managed"
 )
 
+// Valid reports whether l is a lifecycle, or empty for the default.
+func (l Lifecycle) Valid() bool {
+	return l == "" || l == LifecycleSession || l == LifecycleManaged
+}
+
 // TTY is the size of a terminal in character cells.
 type TTY struct {
 	Cols uint16 `json:"cols"`

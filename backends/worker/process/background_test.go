@@ -119,6 +119,11 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 		{"outside", tool.StartRequest{Argv: []string{"true"}, CWD: "/"}, tool.PathOutsideRoot, "outside the workspace"},
 		{"NUL", tool.StartRequest{Argv: []string{"echo", "a\x00b"}}, tool.InvalidParams, "NUL"},
 		{"long line", tool.StartRequest{Command: strings.Repeat("x", 200_000)}, tool.InvalidParams, "200000 bytes"},
+		{"no name", tool.StartRequest{Argv: []string{""}}, tool.InvalidParams, "empty name"},
+		{"long list", tool.StartRequest{Argv: []string{"true", strings.Repeat("x", maxRecord)}}, tool.InvalidParams, "too long to be kept"},
+		{"variable of another name", tool.StartRequest{Argv: []string{"true"}, Environment: map[string]string{"A=B": "x"}}, tool.InvalidParams, `"A=B" cannot be the name`},
+		{"variable without a name", tool.StartRequest{Argv: []string{"true"}, Environment: map[string]string{"": "x"}}, tool.InvalidParams, "cannot be the name"},
+		{"unknown lifecycle", tool.StartRequest{Argv: []string{"true"}, Lifecycle: "forever"}, tool.InvalidParams, "no lifecycle"},
 		{"unknown mode", tool.StartRequest{Argv: []string{"true"}, PermissionMode: "none"}, tool.InvalidParams, "no permission mode"},
 	}
 	for _, tt := range tests {

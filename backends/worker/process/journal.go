@@ -26,6 +26,9 @@ type journal struct {
 	limit int64 // at which it is compacted
 }
 
+// errLongRecord is a record that no reader of the journal would take.
+var errLongRecord = errors.New("the record is too long")
+
 // openJournal opens the journal at path, made when missing, and returns its
 // records in the order of their first lines.
 func openJournal(path string) (*journal, []record, error) {
@@ -84,7 +87,7 @@ func (j *journal) put(rec record) error {
 	}
 	line = append(line, '\n')
 	if len(line) > maxRecord {
-		return fmt.Errorf("the record of %s has %d bytes, and the most is %d", rec.ID, len(line), maxRecord)
+		return fmt.Errorf("%w: %d bytes, and the most is %d", errLongRecord, len(line), maxRecord)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

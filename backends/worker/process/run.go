@@ -68,8 +68,12 @@ func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
 	if len(c.Stdin) > MaxWriteBytes {
 		return nil, tool.Errorf(tool.InvalidParams, "%d bytes of input are too many: the most is %d", len(c.Stdin), MaxWriteBytes).WithPath("stdin")
 	}
+	env, err := pairs(c.Env)
+	if err != nil {
+		return nil, err
+	}
 	id := newID()
-	s, err := m.prepare(id, request{line: c.Command, argv: c.Argv, dir: c.CWD, env: pairs(c.Env), mode: mode})
+	s, err := m.prepare(id, request{line: c.Command, argv: c.Argv, dir: c.CWD, env: env, mode: mode})
 	if err != nil {
 		return nil, err
 	}

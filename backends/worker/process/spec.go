@@ -45,6 +45,9 @@ func (m *Manager) prepare(id string, r request) (spec, error) {
 	if (r.line == "") == (len(r.argv) == 0) {
 		return s, tool.Errorf(tool.InvalidParams, "a command needs either a shell line or an argument list").WithPath("command")
 	}
+	if r.line == "" && r.argv[0] == "" {
+		return s, tool.Errorf(tool.InvalidParams, "the argument list begins with an empty name of a program").WithPath("argv")
+	}
 	dir, err := m.directory(r.dir)
 	if err != nil {
 		return s, err
@@ -142,13 +145,17 @@ func lastOnes(env []string) []string {
 	return out
 }
 
-// pairs are the variables of env as "NAME=value", sorted.
-func pairs(env map[string]string) []string {
+// pairs are the variables of env as "NAME=value", sorted. A name that would set
+// another variable than it says is refused.
+func pairs(env map[string]string) ([]string, error) {
 	out := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if name == "" || strings.Contains(name, "=") {
+			return nil, tool.Errorf(tool.InvalidParams, "%q cannot be the name of a variable", name).WithPath("environment")
+		}
 		out = append(out, name+"="+env[name])
 	}
-	return out
+	return out, nil
 }
 
 // lookPath finds a program as the command itself would: by the PATH of env, a

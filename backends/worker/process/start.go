@@ -89,7 +89,15 @@ func (m *Manager) start(id, digest string, r tool.StartRequest) (_ tool.Process,
 		}
 		r.TTY = &size
 	}
-	s, err := m.prepare(id, request{line: r.Command, argv: r.Argv, dir: r.CWD, env: pairs(r.Environment), mode: mode, tty: r.TTY})
+	if !r.Lifecycle.Valid() {
+		return tool.Process{}, tool.Errorf(tool.InvalidParams, "there is no lifecycle %q", r.Lifecycle).WithPath("lifecycle").
+			WithHint("the lifecycles are session, which is the default, and managed")
+	}
+	env, err := pairs(r.Environment)
+	if err != nil {
+		return tool.Process{}, err
+	}
+	s, err := m.prepare(id, request{line: r.Command, argv: r.Argv, dir: r.CWD, env: env, mode: mode, tty: r.TTY})
 	if err != nil {
 		return tool.Process{}, err
 	}
@@ -117,7 +125,10 @@ func (m *Manager) start(id, digest string, r tool.StartRequest) (_ tool.Process,
 		return tool.Process{}, err
 	}
 	p.limited = m.policy(mode, nil).Confines()
-	if err = m.registry.journal.put(rec); err != nil {
+	if err = m.registry.journal.put(rec); errors.Is(err, errLongRecord) {
+		return tool.Process{}, tool.Errorf(tool.InvalidParams, "the command with its label is too long to be kept: %w", err).
+			WithPath("command").WithHint("write the arguments into a file")
+	} else if err != nil {
 		return tool.Process{}, tool.Errorf(tool.Internal, "write to the process registry: %w", err).
 			WithHint("nothing was started; look whether the disk of the state directory is full or read-only")
 	}
