@@ -90,6 +90,33 @@ func TestCancel(t *testing.T) {
 	})
 }
 
+// A worker that ends gives its calls up. Nobody asked for that, and what they
+// have done stays done.
+func TestCancelledByTheFarEnd(t *testing.T) {
+	started := make(chan struct{}, 1)
+	h := handlers{
+		"end": func(context.Context, *Request) (Response, error) {
+			return Response{}, tool.Errorf(tool.Cancelled, "the call was cancelled")
+		},
+		"wait": func(ctx context.Context, _ *Request) (Response, error) {
+			started <- struct{}{}
+			<-ctx.Done()
+			return Response{}, ctx.Err()
+		},
+	}
+	p := newPair(t, h, ClientOptions{}, ServerOptions{})
+	_, err := p.Call(t.Context(), "end", nil, nil)
+	wantKind(t, err, tool.OutcomeUnknown)
+
+	result := make(chan error, 1)
+	go func() { _, err := p.Call(t.Context(), "wait", nil, nil); result <- err }()
+	receive(t, started)
+	if err := p.Quiesce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, receive(t, result), tool.Cancelled) // the host did ask
+}
+
 func TestCancelGrace(t *testing.T) {
 	release := make(chan struct{})
 	p := newPair(t, handlers{"deaf": func(context.Context, *Request) (Response, error) {

@@ -87,6 +87,8 @@ type call struct {
 	// Client.mu like cancel.
 	nested context.Context
 	cancel context.CancelFunc
+	// quiesced says that Quiesce cancelled it; guarded by Client.mu too.
+	quiesced bool
 }
 
 // NewClient makes the host's end of rw and starts to read.
@@ -207,8 +209,9 @@ func (c *Client) Call(ctx context.Context, method string, data any, body []byte)
 // When ctx ends it cancels the request and still waits, for at most the
 // cancel grace, for the terminal reply: a reply that came first is returned,
 // otherwise the error is [tool.Cancelled] or, after a deadline, [tool.Timeout].
-// Without a terminal reply, and for every call in flight when the connection
-// ends, it is [tool.OutcomeUnknown]; [ErrNotSent] is in the chain when the
+// Without a terminal reply, for a request that the peer gave up by itself, and
+// for every call in flight when the connection ends, it is
+// [tool.OutcomeUnknown]; [ErrNotSent] is in the chain when the
 // request never went out.
 func (c *Client) Do(ctx context.Context, r ClientRequest) (Reply, error) {
 	id, call, err := c.start(ctx, r, false)
@@ -326,7 +329,7 @@ func (c *Client) failWrite(err error) {
 func (c *Client) await(ctx context.Context, id string, call *call) error {
 	select {
 	case <-call.done:
-		return call.err
+		return c.unasked(ctx, call)
 	case <-ctx.Done():
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.o.CancelGrace)
@@ -348,6 +351,21 @@ func (c *Client) await(ctx context.Context, id string, call *call) error {
 		return ended(ctx, call.err)
 	default:
 		return call.err
+	}
+}
+
+// unasked is the error of a call that has its reply. When the peer says that it
+// was cancelled, and nobody here did that, the peer itself is ending.
+func (c *Client) unasked(ctx context.Context, call *call) error {
+	c.mu.Lock()
+	asked := call.quiesced || ctx.Err() != nil
+	c.mu.Unlock()
+	if asked || call.err == nil || tool.KindOf(call.err) != tool.Cancelled {
+		return call.err
+	}
+	return &tool.Error{
+		Kind: tool.OutcomeUnknown, Message: "the far end ended during the request, and how far that came is not known: " + call.err.Error(),
+		Hint: "look before you repeat it", Err: call.err,
 	}
 }
 

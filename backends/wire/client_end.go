@@ -21,6 +21,9 @@ func (c *Client) Close() error {
 func (c *Client) Quiesce(ctx context.Context) error {
 	c.mu.Lock()
 	calls := maps.Clone(c.calls)
+	for _, call := range calls {
+		call.quiesced = true
+	}
 	c.mu.Unlock()
 	for id := range calls {
 		err := c.writer.send(ctx, &Frame{ID: id, Method: methodCancel, Token: c.o.Token}, nil, nil)

@@ -91,14 +91,16 @@ func (s *Server) admit(f *rawFrame, method string) error {
 	defer s.mu.Unlock()
 	switch {
 	case s.closing:
-		return tool.Errorf(tool.Cancelled, "the worker is going away")
+		return &tool.Error{Kind: tool.BackendUnavailable, Message: "the worker is ending", Retryable: true}
 	case s.requests[r.ID] != nil:
 		return tool.Errorf(tool.InvalidParams, "a request with the id %q is still running", clip(r.ID)).WithPath("id")
 	case len(s.requests) >= s.o.MaxRequests:
 		return overloaded("%d requests are running", s.o.MaxRequests)
 	case s.pending+r.size > s.o.MaxPending:
 		return overloaded("the requests that are running hold too much data")
-	case s.state == stateInitializing, s.state == stateFailed, s.state == stateNew && method != MethodInitialize:
+	case s.state == stateFailed:
+		return tool.Errorf(tool.InvalidParams, "%s after initialize has failed: open a new connection", clip(method))
+	case s.state == stateInitializing, s.state == stateNew && method != MethodInitialize:
 		return tool.Errorf(tool.InvalidParams, "%s before initialize has succeeded on this connection", clip(method))
 	}
 	r.Data = s.reader.take(f.data)
