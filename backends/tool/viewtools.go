@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // viewFile is the content, with a note when there is more of it.
@@ -36,25 +37,24 @@ func viewFile(o object) json.RawMessage {
 	return joined(token, strings.Join(notes, "\n"))
 }
 
-// viewChange is the diff.
+// viewChange is the diff, or one line about a new file.
 func viewChange(o object) json.RawMessage {
 	if o["new_file_sha"] == nil {
 		return nil
 	}
 	diff := o.token("diff")
-	verb := "wrote"
-	if o.flag("created") {
-		verb = "created"
-	}
 	switch {
+	case o.flag("created"):
+		// Its diff is what the caller has just written.
+		return quote(fmt.Sprintf("created %s (%d bytes)", oneLine(o.text("path")), o.number("written_bytes")))
 	case diff != nil && !empty(diff) && o.flag("diff_truncated"):
 		return joined(diff, "[the diff is cut here]")
 	case diff != nil && !empty(diff):
 		return diff
 	case o.text("old_file_sha") == o.text("new_file_sha"):
-		return quote(fmt.Sprintf("%s holds this already (%d bytes)", o.text("path"), o.number("written_bytes")))
+		return quote(fmt.Sprintf("%s holds this already (%d bytes)", oneLine(o.text("path")), o.number("written_bytes")))
 	}
-	return quote(fmt.Sprintf("%s %s (%d bytes)", verb, o.text("path"), o.number("written_bytes")))
+	return quote(fmt.Sprintf("wrote %s (%d bytes)", oneLine(o.text("path")), o.number("written_bytes")))
 }
 
 // viewCommand is the output, then how the command ended unless it ended well.
@@ -110,6 +110,7 @@ func viewList(o object) json.RawMessage {
 	}
 	var b strings.Builder
 	for _, e := range entries {
+		e.Name, e.Target = oneLine(e.Name), oneLine(e.Target)
 		switch {
 		case e.IsDir:
 			fmt.Fprintf(&b, "%s/\n", e.Name)
@@ -132,9 +133,13 @@ func viewPaths(o object) json.RawMessage {
 	}
 	var b strings.Builder
 	for _, f := range files {
-		b.WriteString(f + "\n")
+		b.WriteString(oneLine(f) + "\n")
 	}
-	return o.paged(&b, "[no files match]")
+	if len(files) == 0 && o.number("total") == 0 {
+		b.WriteString("[no files match]\n")
+	}
+	o.unreadable(&b)
+	return o.paged(&b, "")
 }
 
 // viewMatches is what grep prints: path:line:text, and path-line-text for lines
@@ -148,7 +153,7 @@ func viewMatches(o object) json.RawMessage {
 		var files []string
 		o.decode("files", &files)
 		for _, f := range files {
-			b.WriteString(f + "\n")
+			b.WriteString(oneLine(f) + "\n")
 		}
 	}
 	var counts []struct {
@@ -157,7 +162,7 @@ func viewMatches(o object) json.RawMessage {
 	}
 	o.decode("counts", &counts)
 	for _, c := range counts {
-		fmt.Fprintf(&b, "%s:%d\n", c.Path, c.Count)
+		fmt.Fprintf(&b, "%s:%d\n", oneLine(c.Path), c.Count)
 	}
 	var lines []struct {
 		Path    string `json:"path"`
@@ -178,12 +183,43 @@ func viewMatches(o object) json.RawMessage {
 		if l.Context {
 			sep = "-"
 		}
-		fmt.Fprintf(&b, "%s%s%d%s%s\n", l.Path, sep, l.Line, sep, l.Text)
+		fmt.Fprintf(&b, "%s%s%d%s%s\n", oneLine(l.Path), sep, l.Line, sep, l.Text)
 	}
-	if n := o.number("unreadable"); n > 0 {
-		fmt.Fprintf(&b, "[%d files or directories could not be read]\n", n)
+	if b.Len() == 0 && o.number("total") == 0 {
+		b.WriteString("[nothing matches]\n")
 	}
-	return o.paged(&b, "[nothing matches]")
+	o.unreadable(&b)
+	return o.paged(&b, "")
+}
+
+// unreadable tells of what a search had to leave out.
+func (o object) unreadable(b *strings.Builder) {
+	switch n := o.number("unreadable"); n {
+	case 0:
+	case 1:
+		b.WriteString("[1 file or directory could not be read]\n")
+	default:
+		fmt.Fprintf(b, "[%d files or directories could not be read]\n", n)
+	}
+}
+
+// oneLine is a path on a line of its own. A name that holds a control
+// character would be taken for two lines or for more of the view: it is written
+// in the other notation that tools take, "bytes:" and percent-encoding.
+func oneLine(path string) string {
+	if strings.IndexFunc(path, unicode.IsControl) < 0 {
+		return path
+	}
+	var b strings.Builder
+	b.WriteString("bytes:")
+	for i := range len(path) {
+		if c := path[i]; c <= ' ' || c >= 0x7f || c == '%' {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }
 
 // paged is a view that says which part of the results it is.

@@ -81,8 +81,11 @@ func (s *Set) grep(ctx context.Context, c *call, a grepArgs) (tool.Result, error
 		return tool.Result{}, err
 	}
 	found, err := search.Grep(ctx, s.o.Root, q)
-	if errors.Is(err, search.ErrTooMany) {
+	switch {
+	case errors.Is(err, search.ErrTooMany):
 		return tool.Result{}, refuse("%v; give a narrower path, include or pattern", err)
+	case errors.Is(err, search.ErrBinary):
+		return tool.Result{}, refuse("%q is a binary file, which grep does not search; a command can, such as grep -a", workspace.Format(q.Base))
 	}
 	if err != nil {
 		return tool.Result{}, err

@@ -24,9 +24,9 @@ func TestLinesAgainstRegexp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		source := "(?m)" + pattern
+		source := "(?m)" + strings.ReplaceAll(pattern, "$", `(?:\r?$)`)
 		if ignoreCase {
-			source = "(?mi)" + pattern
+			source = strings.Replace(source, "m", "mi", 1)
 		}
 		re := regexp.MustCompile(source)
 		var want []string

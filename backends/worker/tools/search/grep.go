@@ -84,7 +84,8 @@ type Line struct {
 	Context bool
 }
 
-// Grep searches files for lines. Results are sorted by path.
+// Grep searches files for lines. Results are sorted by path. Binary files are left
+// out; when Base is one, Grep fails with [ErrBinary].
 func Grep(ctx context.Context, root *workspace.Root, q Query) (Found, error) {
 	hits, unreadable, err := count(ctx, root, q)
 	if err != nil {
@@ -150,6 +151,7 @@ func count(ctx context.Context, root *workspace.Root, q Query) ([]FileCount, int
 			switch {
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
+			case errors.Is(err, ErrBinary):
 			case err != nil && !errors.Is(err, fs.ErrNotExist):
 				s.unreadable++
 			case n > 0:
@@ -192,7 +194,7 @@ func lines(ctx context.Context, root *workspace.Root, q Query, hits []FileCount,
 		p.path, p.skip = h.Path, skip
 		err = p.read(cancelled{ctx, f})
 		f.Close()
-		if err != nil && !errors.Is(err, errBinary) {
+		if err != nil && !errors.Is(err, ErrBinary) {
 			return err
 		}
 		skip = 0

@@ -206,7 +206,6 @@ func TestModes(t *testing.T) {
 		{"braces", Count, ".", []string{"*.{txt,md}"}, "sub/d.txt:1"},
 		{"several", Count, ".", []string{"*.go", "!a*"}, "sub/c.go:1"},
 		{"one file", Count, "sub/c.go", nil, "sub/c.go:1"},
-		{"a binary file", Count, "bin", nil, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			q := everything(t, "x", false)
@@ -227,6 +226,40 @@ func TestModes(t *testing.T) {
 				t.Errorf("got %q, want %q", got, row.want)
 			}
 		})
+	}
+}
+
+// The end of a line is where edits see it, whatever newlines the file has.
+func TestCarriageReturns(t *testing.T) {
+	root := tree(t, map[string]string{"f": "one;\r\n\r\ntwo;\nthree\r"})
+	for pattern, want := range map[string]string{
+		";$": "1:one; 3:two;", "^$": "2:", "e$": "4:three", "e;\\r$": "1:one;", "(?m:;$)": "1:one; 3:two;", "^[a-z;]+$": "1:one; 3:two; 4:three", `;\z`: "3:two;",
+	} {
+		found, err := Grep(t.Context(), root, everything(t, pattern, false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, l := range found.Lines {
+			got = append(got, fmt.Sprintf("%d:%s", l.Number, l.Text))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, want %q", pattern, got, want)
+		}
+	}
+}
+
+// A search in one file does not pass over that file in silence.
+func TestBinaryFile(t *testing.T) {
+	root := tree(t, map[string]string{"bin": "x\x00x\n", "late": "x" + strings.Repeat("y", 20000) + "\n\x00\n"})
+	for _, mode := range []Mode{Content, Files, Count} {
+		for _, base := range []string{"bin", "late"} {
+			q := everything(t, "x", false)
+			q.Mode, q.Base = mode, base
+			if found, err := Grep(t.Context(), root, q); !errors.Is(err, ErrBinary) {
+				t.Errorf("mode %d, %s: %+v, %v", mode, base, found, err)
+			}
+		}
 	}
 }
 

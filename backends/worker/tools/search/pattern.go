@@ -29,7 +29,8 @@ type Matcher struct {
 
 // NewMatcher compiles a pattern in RE2 syntax, at most [MaxPattern] bytes. It is
 // matched against lines without their newline: "^" and "$" stand for a line's
-// borders, and a carriage return is part of the line.
+// borders. A carriage return is part of the line, but "$" matches before one at
+// the end too.
 func NewMatcher(pattern string, ignoreCase bool) (*Matcher, error) {
 	if len(pattern) > MaxPattern {
 		return nil, fmt.Errorf("the pattern is %d bytes long, at most %d are possible", len(pattern), MaxPattern)
@@ -75,6 +76,9 @@ func perLine(re *syntax.Regexp) (*syntax.Regexp, error) {
 	case syntax.OpEndText:
 		re.Op = syntax.OpEndLine
 		re.Flags &^= syntax.WasDollar
+	case syntax.OpEndLine:
+		cr := &syntax.Regexp{Op: syntax.OpLiteral, Rune: []rune{'\r'}}
+		return &syntax.Regexp{Op: syntax.OpConcat, Sub: []*syntax.Regexp{{Op: syntax.OpQuest, Sub: []*syntax.Regexp{cr}}, re}}, nil
 	case syntax.OpCharClass:
 		re.Rune = without(re.Rune, '\n')
 		if len(re.Rune) == 0 {

@@ -19,8 +19,8 @@ const (
 // byteOrderMark begins some text files and belongs to no line.
 var byteOrderMark = []byte("\ufeff")
 
-// errBinary is the end of a search in a file that is no text.
-var errBinary = errors.New("binary file")
+// ErrBinary is the end of a search in a file that is no text.
+var ErrBinary = errors.New("a binary file is not searched")
 
 // scanner reads a file in windows of whole lines into a buffer that is used
 // again for the next file.
@@ -41,7 +41,7 @@ func (s *scanner) reset(r io.Reader) {
 }
 
 // next moves on to the next window, keeping the bytes from keep on, which are
-// in front of it then. It returns false at the end of the file, and errBinary
+// in front of it then. It returns false at the end of the file, and ErrBinary
 // for a file that begins like a binary one.
 func (s *scanner) next(keep int) (bool, error) {
 	first := s.window == 0
@@ -74,7 +74,7 @@ func (s *scanner) next(keep int) (bool, error) {
 	}
 	if first {
 		if bytes.IndexByte(s.buffer[:min(s.end, sniff)], 0) >= 0 {
-			return false, errBinary
+			return false, ErrBinary
 		}
 		if bytes.HasPrefix(s.buffer[:s.window], byteOrderMark) {
 			s.end = copy(s.buffer, s.buffer[len(byteOrderMark):s.end])
@@ -158,15 +158,13 @@ func lineEnd(text []byte, at int) int {
 	return len(text)
 }
 
-// count counts the matching lines of a file, up to limit; 0 for a binary one.
+// count counts the matching lines of a file, up to limit. It fails with
+// [ErrBinary] for a file that would be named and is no text.
 func (m *Matcher) count(s *scanner, r io.Reader, limit int) (int, error) {
 	s.reset(r)
 	n := 0
 	for {
 		more, err := s.next(s.window)
-		if errors.Is(err, errBinary) {
-			return 0, nil
-		}
 		if err != nil || !more {
 			return n, err
 		}
@@ -181,7 +179,7 @@ func (m *Matcher) count(s *scanner, r io.Reader, limit int) (int, error) {
 			return n < limit
 		})
 		if binary {
-			return 0, nil
+			return 0, ErrBinary
 		}
 		if n >= limit {
 			return n, nil
