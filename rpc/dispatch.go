@@ -47,6 +47,8 @@ type request struct {
 	begun  time.Time
 	// sessionID is the session that the request names, for its error.
 	sessionID string
+	// params are the parameters as they were written.
+	params []byte
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -281,7 +283,7 @@ func bind[P, R any](f func(*request, context.Context, *P) (R, error)) handler {
 	decode := paramsDecoder[P]()
 	return func(ctx context.Context, r *request, raw []byte) (any, error) {
 		params, session, err := decode(raw)
-		r.sessionID = session
+		r.sessionID, r.params = session, raw
 		if err != nil {
 			return nil, err
 		}

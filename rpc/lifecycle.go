@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -56,6 +57,14 @@ func (r *request) openServices(ctx context.Context, p *protocol.InitializeParams
 	}
 	if p.Capabilities.PreviewMaxBytes < 0 {
 		return Services{}, invalidParams("capabilities.previewMaxBytes", "capabilities.previewMaxBytes must not be negative")
+	}
+	for name, path := range map[string]string{
+		"configPath": p.Options.ConfigPath, "stateDir": p.Options.StateDir, "dataDir": p.Options.DataDir,
+	} {
+		if path != "" && !filepath.IsAbs(path) {
+			name = "initializationOptions." + name
+			return Services{}, invalidParams(name, "%s must be an absolute path, not %q", name, path)
+		}
 	}
 	opened, err := r.o.Open(ctx, OpenOptions{
 		ConfigPath: p.Options.ConfigPath,

@@ -89,7 +89,9 @@ func describe(t reflect.Type) string {
 		return "a string"
 	case reflect.Bool:
 		return "true or false"
-	case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+	case reflect.Uint16:
+		return "an integer from 0 to 65535"
+	case reflect.Uint8, reflect.Uint32, reflect.Uint64:
 		return "an integer that is not negative"
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return "an integer"
@@ -134,10 +136,11 @@ type rules struct {
 
 // member is one field and its name in JSON.
 type member struct {
-	index int
-	name  string
-	words []string
-	rules *rules
+	index    int
+	name     string
+	required bool
+	words    []string
+	rules    *rules
 }
 
 func rulesOf(t reflect.Type) *rules {
@@ -152,7 +155,7 @@ func rulesOf(t reflect.Type) *rules {
 		if name == "sessionId" {
 			r.session = i
 		}
-		if !strings.Contains(options, "omit") {
+		if m.required = !strings.Contains(options, "omit"); m.required {
 			r.required = append(r.required, m)
 		}
 		if m.words = wordsOf(field.Type); m.words != nil {
@@ -189,21 +192,25 @@ func wordsOf(t reflect.Type) []string {
 
 // check applies the rules to a decoded struct whose JSON is raw.
 func (r *rules) check(v reflect.Value, raw []byte, prefix string) error {
-	var present map[string]bool
+	var present map[string]jsontext.Kind
 	for _, m := range r.required {
 		if !v.Field(m.index).IsZero() {
 			continue
 		}
 		if present == nil {
-			present = names(raw)
+			present = kinds(raw)
 		}
-		if !present[m.name] {
+		switch kind, is := present[m.name]; {
+		case !is:
 			return invalidParams(prefix+m.name, "%s is missing", prefix+m.name)
+		case kind == 'n' && v.Field(m.index).Kind() != reflect.Pointer:
+			t := v.Field(m.index).Type()
+			return invalidParams(prefix+m.name, "%s must be %s, not null", prefix+m.name, describe(t))
 		}
 	}
 	for _, m := range r.words {
 		word := v.Field(m.index).String()
-		if word != "" && !slices.Contains(m.words, word) {
+		if (word != "" || m.required) && !slices.Contains(m.words, word) {
 			return invalidParams(prefix+m.name, "%s must be %s, not %q", prefix+m.name, oneOf(m.words), word)
 		}
 	}
@@ -230,10 +237,10 @@ func oneOf(words []string) string {
 	return strings.Join(quoted, " or ")
 }
 
-// names are the members of a JSON object.
-func names(object []byte) map[string]bool {
-	found := map[string]bool{}
-	eachMember(object, func(name string, _ jsontext.Value) { found[name] = true })
+// kinds are the members of a JSON object, and what their values are.
+func kinds(object []byte) map[string]jsontext.Kind {
+	found := map[string]jsontext.Kind{}
+	eachMember(object, func(name string, v jsontext.Value) { found[name] = v.Kind() })
 	return found
 }
 
@@ -241,13 +248,14 @@ func names(object []byte) map[string]bool {
 func valueOf(object []byte, name string) (value []byte) {
 	eachMember(object, func(n string, v jsontext.Value) {
 		if n == name {
-			value = v
+			value = v.Clone()
 		}
 	})
 	return value
 }
 
-// eachMember calls f for each member of an object that was decoded before.
+// eachMember calls f for each member of an object that was decoded before. The
+// value lasts until f returns.
 func eachMember(object []byte, f func(name string, value jsontext.Value)) {
 	dec := jsontext.NewDecoder(bytes.NewReader(object))
 	if t, err := dec.ReadToken(); err != nil || t.Kind() != '{' {

@@ -106,10 +106,13 @@ func (r *request) processResize(ctx context.Context, p *protocol.ProcessResizePa
 }
 
 func (r *request) processWait(ctx context.Context, p *protocol.ProcessWaitParams) (*protocol.ProcessWaitResult, error) {
-	if p.TimeoutMs < 0 {
-		return nil, invalidParams("timeoutMs", "timeoutMs must not be negative")
+	timeout := session.MaxWait
+	if ms := p.TimeoutMs; ms != nil {
+		if *ms < 0 {
+			return nil, invalidParams("timeoutMs", "timeoutMs must not be negative")
+		}
+		timeout = max(waitTime(*ms), 1) // the sessions take 0 for the longest wait
 	}
-	timeout := waitTime(p.TimeoutMs)
 	process, timedOut, err := r.sessions().WaitProcess(ctx, p.SessionID, p.ProcessID, timeout)
 	if err != nil {
 		return nil, err

@@ -126,12 +126,15 @@ func (s *server) end(code int, err error) {
 }
 
 // invalidFrame answers what is no message and reads on.
-func (s *server) invalidFrame(p frame.Problem) error {
+func (s *server) invalidFrame(p frame.Problem, id jsonrpc2.ID) error {
 	code := jsonrpc2.InvalidRequest
-	if p == frame.NotJSON {
+	switch p {
+	case frame.NotJSON:
 		code = jsonrpc2.ParseError
+	case frame.NotText:
+		code = jsonrpc2.InvalidParams
 	}
-	return s.stream.Respond(jsonrpc2.ID{}, protocolError(protocol.Code(code), "%s", p))
+	return s.stream.Respond(id, protocolError(protocol.Code(code), "%s", p))
 }
 
 // readEnded is told of the end of the input, on the reading goroutine. It holds

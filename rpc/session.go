@@ -27,7 +27,7 @@ func (s *server) sessions() *session.Manager {
 }
 
 func (r *request) sessionOpen(ctx context.Context, p *protocol.SessionOpenParams) (*protocol.SessionOpenResult, error) {
-	constraints, err := toConstraints(p.Constraints)
+	constraints, err := r.constraints(p.Constraints)
 	if err != nil {
 		return nil, err
 	}
@@ -52,17 +52,15 @@ func (r *request) sessionOpen(ctx context.Context, p *protocol.SessionOpenParams
 	return &protocol.SessionOpenResult{Session: toSession(opened), Resumed: resumed}, nil
 }
 
-// toConstraints hands constraints on in the form that the sessions' own rules
-// read, so that there is one place that knows what they may be.
-func toConstraints(c *protocol.Constraints) (session.Constraints, error) {
+// constraints hands the request's constraints on as they were written: the
+// sessions' own rules know what they may be. Here alone a member that nobody
+// knows is an error, and so is a 0, since to ignore it would be to run without
+// the limit that was asked for.
+func (r *request) constraints(c *protocol.Constraints) (session.Constraints, error) {
 	if c == nil {
 		return session.Constraints{}, nil
 	}
-	raw, err := codec{}.Marshal(c)
-	if err != nil {
-		return session.Constraints{}, err
-	}
-	return session.ParseConstraints("constraints", raw)
+	return session.ParseConstraints("constraints", valueOf(r.params, "constraints"))
 }
 
 func (r *request) sessionGet(ctx context.Context, p *protocol.SessionParams) (*protocol.SessionResult, error) {

@@ -39,7 +39,7 @@ func (r *request) toolList(ctx context.Context, p *protocol.SessionParams) (*pro
 }
 
 func (r *request) toolCall(ctx context.Context, p *protocol.ToolCallParams) (jsonrpc2.RawMessage, error) {
-	constraints, err := toConstraints(p.Constraints)
+	constraints, err := r.constraints(p.Constraints)
 	if err != nil {
 		return nil, err
 	}

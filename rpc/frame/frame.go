@@ -65,6 +65,9 @@ const (
 	NotMessage
 	// TooLong is a body above [MaxBody], which was skipped.
 	TooLong
+	// NotText is a message with half a surrogate pair in one of its strings,
+	// which JSON can write and no text can hold.
+	NotText
 )
 
 func (p Problem) Error() string {
@@ -73,6 +76,8 @@ func (p Problem) Error() string {
 		return "the message is not JSON in UTF-8"
 	case TooLong:
 		return fmt.Sprintf("the message is longer than %d bytes", MaxBody)
+	case NotText:
+		return `a string of the message holds half of a surrogate pair (such as "\ud83d"), which is no character`
 	default:
 		return "the message is not a JSON-RPC 2.0 request, notification or response (batches are not supported)"
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.lsp.dev/jsonrpc2"
@@ -27,7 +28,7 @@ func (s *Stream) Read(context.Context) (jsonrpc2.Message, int64, error) {
 		if !invalid {
 			return msg, n, s.readEnd(err)
 		}
-		if err := s.o.Invalid(problem); err != nil {
+		if err := s.o.Invalid(problem, callID(msg)); err != nil {
 			return nil, 0, s.readEnd(err)
 		}
 	}
@@ -62,16 +63,51 @@ func (s *Stream) readMessage() (jsonrpc2.Message, int64, error) {
 
 // decode makes a message of a body. The library's scanner takes structure on
 // trust, so that the whole is checked first: what is spliced into an answer
-// later must not be able to break it.
+// later must not be able to break it. With [NotText] the message comes too, so
+// that whoever waits for its answer can be told.
 func (s *Stream) decode(body []byte) (jsonrpc2.Message, error) {
+	var problem error
 	if !s.o.Decoded && !jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true)) {
-		return nil, NotJSON
+		if !utf8.Valid(body) || !jsontext.Value(body).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
+			return nil, NotJSON
+		}
+		problem = NotText
 	}
 	msg, err := jsonrpc2.DecodeMessage(body)
 	if err != nil {
 		return nil, NotMessage
 	}
-	return msg, nil
+	// The library takes a request whose id is null for a notification: nobody
+	// would be told of it.
+	if _, tells := msg.(*jsonrpc2.Notification); tells && !s.o.Decoded && hasID(body) {
+		return nil, NotMessage
+	}
+	return msg, problem
+}
+
+// hasID reports whether an object that was checked has the member id.
+func hasID(object []byte) bool {
+	d := jsontext.NewDecoder(bytes.NewReader(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for _, err := d.ReadToken(); err == nil && d.PeekKind() == '"'; err = d.SkipValue() {
+		name, err := d.ReadToken()
+		if err != nil || name.String() == "id" {
+			return err == nil
+		}
+	}
+	return false
+}
+
+// callID is the id of a call; that of anything else is null.
+func callID(msg jsonrpc2.Message) jsonrpc2.ID {
+	call, ok := msg.(*jsonrpc2.Call)
+	if !ok {
+		return jsonrpc2.ID{}
+	}
+	// Half a pair in the id itself has been replaced: it is not the peer's.
+	if text, _ := call.ID().StringValue(); strings.ContainsRune(text, utf8.RuneError) {
+		return jsonrpc2.ID{}
+	}
+	return call.ID()
 }
 
 // readBody reads n bytes into the stream's buffer, which grows only as bytes
@@ -108,6 +144,11 @@ func (s *Stream) readBody(n int) ([]byte, error) {
 func readHeader(in *bufio.Reader) (length, read int64, err error) {
 	length = -1
 	for {
+		// A peer of another framing may wait for an answer without ever ending
+		// a line.
+		if c, err := in.Peek(1); err == nil && c[0] != '\r' && c[0] != '\n' && !fieldName(string(c)) {
+			return 0, 0, fmt.Errorf("%w: it begins with %q", ErrHeader, c)
+		}
 		line, err := in.ReadSlice('\n')
 		read += int64(len(line))
 		switch {

@@ -25,7 +25,7 @@ func (nopWriter) Close() error                { return nil }
 // reading makes a stream that reads the input and collects what is invalid.
 func reading(t *testing.T, input io.Reader, problems *[]Problem) *Stream {
 	t.Helper()
-	s := New(io.NopCloser(input), nopWriter{}, Options{Invalid: func(p Problem) error {
+	s := New(io.NopCloser(input), nopWriter{}, Options{Invalid: func(p Problem, _ jsonrpc2.ID) error {
 		*problems = append(*problems, p)
 		return nil
 	}})
@@ -67,6 +67,10 @@ func TestRead(t *testing.T) {
 		"no version":         {framed(`{"id":1,"method":"m"}`), "", []Problem{NotMessage}, io.EOF},
 		"other version":      {framed(`{"jsonrpc":"1.0","id":1,"method":"m"}`), "", []Problem{NotMessage}, io.EOF},
 		"fractional id":      {framed(`{"jsonrpc":"2.0","id":1.5,"method":"m"}`), "", []Problem{NotMessage}, io.EOF},
+		"null id":            {framed(`{"jsonrpc":"2.0","params":{"id":1},"method":"m","id":null}`) + framed(ping), "ping", []Problem{NotMessage}, io.EOF},
+		"inner id":           {framed(`{"jsonrpc":"2.0","method":"m","params":{"id":null}}`), "m", nil, io.EOF},
+		"half a pair":        {framed(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"\ud83d"}}`) + framed(ping), "ping", []Problem{NotText}, io.EOF},
+		"whole pair":         {framed(`{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"\ud83d\ude00"}}`), "m", nil, io.EOF},
 		"object id":          {framed(`{"jsonrpc":"2.0","id":{},"method":"m"}`), "", []Problem{NotMessage}, io.EOF},
 		"method no string":   {framed(`{"jsonrpc":"2.0","id":1,"method":42}`), "", []Problem{NotMessage}, io.EOF},
 		"result and error":   {framed(`{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1,"message":""}}`), "", []Problem{NotMessage}, io.EOF},
@@ -120,6 +124,47 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// TestReadTellsCalls names the call that is refused for half a surrogate pair,
+// so that whoever waits for it is told.
+func TestReadTellsCalls(t *testing.T) {
+	for message, want := range map[string]jsonrpc2.ID{
+		`{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":["\ud83d"]}}`:       jsonrpc2.NewNumberID(7),
+		`{"jsonrpc":"2.0","id":"x","method":"m","params":{"a":"\ude00\ud83d"}}`: jsonrpc2.NewStringID("x"),
+		`{"jsonrpc":"2.0","id":"\ud83d","method":"m"}`:                          {},
+		`{"jsonrpc":"2.0","method":"m","params":{"a":"\ud83d"}}`:                {},
+		`{"jsonrpc":"2.0","id":7,"result":"\ud83d"}`:                            {},
+		`{"jsonrpc":"2.0","id":7,"method":"m","params":"` + "\xff" + `"}`:       {},
+	} {
+		told := 0
+		s := New(io.NopCloser(strings.NewReader(framed(message))), nopWriter{}, Options{Invalid: func(_ Problem, id jsonrpc2.ID) error {
+			told++
+			if id != want {
+				t.Errorf("%s is told with the id %v, want %v", message, id, want)
+			}
+			return nil
+		}})
+		if _, _, err := s.Read(t.Context()); !errors.Is(err, io.EOF) || told != 1 {
+			t.Errorf("%s is told of %d times, and the end is %v", message, told, err)
+		}
+		s.Close()
+		<-s.Done()
+	}
+}
+
+// TestReadNoLine tells a peer of another framing, which waits behind its first
+// message, at the first byte.
+func TestReadNoLine(t *testing.T) {
+	in, out := io.Pipe()
+	defer out.Close()
+	go func() { _, _ = io.WriteString(out, ping) }()
+	var problems []Problem
+	s := reading(t, in, &problems)
+	if _, _, err := s.Read(t.Context()); !errors.Is(err, ErrHeader) {
+		t.Fatalf("the end is %v", err)
+	}
+	in.Close()
+}
+
 // TestReadInPieces reads the same input byte by byte.
 func TestReadInPieces(t *testing.T) {
 	params := strings.Repeat("x", 3*firstBody)
@@ -154,7 +199,7 @@ func TestReadEnd(t *testing.T) {
 	refusal := errors.New("refused")
 	var ends []error
 	s := New(io.NopCloser(strings.NewReader(framed("42"))), nopWriter{}, Options{
-		Invalid: func(Problem) error { return refusal },
+		Invalid: func(Problem, jsonrpc2.ID) error { return refusal },
 		ReadEnd: func(err error) { ends = append(ends, err) },
 	})
 	defer func() { s.Close(); <-s.Done() }()

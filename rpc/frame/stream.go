@@ -12,10 +12,10 @@ import (
 
 // Options say what a stream does about what it meets.
 type Options struct {
-	// Invalid is told of a frame that is no message, on the reading goroutine.
-	// Returning nil reads on; an error ends reading with it. Nil ends reading
-	// with the [Problem].
-	Invalid func(Problem) error
+	// Invalid is told of a frame that is no message, on the reading goroutine,
+	// with the id of the call that it is or null. Returning nil reads on; an
+	// error ends reading with it. Nil ends reading with the [Problem].
+	Invalid func(Problem, jsonrpc2.ID) error
 	// Decoded says that whatever comes is decoded in full before any of it is
 	// passed on, so that the inside of a message need not be checked here too.
 	Decoded bool
@@ -46,7 +46,7 @@ type Stream struct {
 // wait for that call.
 func New(in io.ReadCloser, out io.WriteCloser, o Options) *Stream {
 	if o.Invalid == nil {
-		o.Invalid = func(p Problem) error { return p }
+		o.Invalid = func(p Problem, _ jsonrpc2.ID) error { return p }
 	}
 	s := &Stream{
 		o:         o,

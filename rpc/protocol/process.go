@@ -182,8 +182,8 @@ type ProcessReadResult struct {
 type ProcessWaitParams struct {
 	SessionID string `json:"sessionId"`
 	ProcessID string `json:"processId"`
-	// TimeoutMs is at most 60 000, which it is when missing.
-	TimeoutMs int64 `json:"timeoutMs,omitzero"`
+	// TimeoutMs is at most 60 000, which it is when missing; 0 does not wait.
+	TimeoutMs *int64 `json:"timeoutMs,omitzero"`
 }
 
 // ProcessWaitResult is the answer to process/wait.

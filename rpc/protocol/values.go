@@ -41,9 +41,13 @@ func (t Token) MarshalJSON() ([]byte, error) {
 	return []byte(t), nil
 }
 
-// UnmarshalJSON accepts a string or an integer.
+// UnmarshalJSON accepts a string or an integer, and null as none.
 func (t *Token) UnmarshalJSON(data []byte) error {
 	text := string(data)
+	if text == "null" {
+		*t = ""
+		return nil
+	}
 	if strings.HasPrefix(text, `"`) {
 		*t = Token(text)
 		return nil

@@ -25,6 +25,7 @@ func TestValues(t *testing.T) {
 		`{"size":"4k"}`:         {Size: 4 << 10},
 		`{"token":7}`:           {Token: "7"},
 		`{"token":"a\u0000b"}`:  {Token: `"a\u0000b"`},
+		`{"token":null}`:        {},
 		`{"object":{"a": 1.0}}`: {Object: RawObject(`{"a": 1.0}`)},
 	}
 	for text, want := range good {

@@ -770,7 +770,7 @@ export interface ProcessSubscribeResult {
 export interface ProcessWaitParams {
   sessionId: string;
   processId: string;
-  /** timeoutMs is at most 60 000, which it is when missing. */
+  /** timeoutMs is at most 60 000, which it is when missing; 0 does not wait. */
   timeoutMs?: number;
 }
 
