@@ -57,7 +57,8 @@ func detect(name string, head []byte, size int64) format {
 		return format{mediaType: mediaType, kind: KindImage}
 	}
 	enc, text := detectEncoding(head, whole)
-	if !text {
+	// A PDF may be written in printable characters, and is no text all the same.
+	if !text || bytes.HasPrefix(head, []byte("%PDF-")) {
 		mediaType, _, _ := strings.Cut(http.DetectContentType(head), ";")
 		if strings.HasPrefix(mediaType, "text/") {
 			mediaType = "application/octet-stream" // it looked at less of it than we did

@@ -51,6 +51,7 @@ func TestPreviewOfText(t *testing.T) {
 		{"text that says it is an image", "a.png", "no", Preview{Kind: KindText, MediaType: "text/plain", Text: "no", Encoding: "utf-8"}},
 		{"binary that says it is text", "a.md", "a\x00b", Preview{Kind: KindBinary, MediaType: "application/octet-stream", Truncated: true}},
 		{"PDF", "a", "%PDF-1.7\n\x00", Preview{Kind: KindBinary, MediaType: "application/pdf", Truncated: true}},
+		{"printable PDF", "a.pdf", "%PDF-1.4\n1 0 obj", Preview{Kind: KindBinary, MediaType: "application/pdf", Truncated: true}},
 		{"gzip", "a.txt", "\x1f\x8b\x08\x00", Preview{Kind: KindBinary, MediaType: "application/x-gzip", Truncated: true}},
 		{"UTF-32", "a", "\xff\xfe\x00\x00a\x00\x00\x00", Preview{Kind: KindBinary, MediaType: "application/octet-stream", Truncated: true}},
 		{"sound that begins like UTF-16", "a", "\xff\xfe\x01\x00\x02\x00", Preview{Kind: KindBinary, MediaType: "application/octet-stream", Truncated: true}},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session/store"
 )
 
@@ -25,8 +26,13 @@ func (m *Manager) Get(_ context.Context, id string) (Session, error) {
 }
 
 // List returns the sessions of the state directory, newest use first, those of
-// other services included. A binding that cannot be read is listed as failed.
+// other services included. A binding that cannot be read is listed as failed. A
+// state that is none fails with [tool.InvalidParams].
 func (m *Manager) List(_ context.Context, f Filter) ([]Session, error) {
+	if f.State != "" && !f.State.valid() {
+		return nil, tool.Errorf(tool.InvalidParams, "there is no state %q", f.State).WithPath("state").
+			WithHint("the states are bound, connecting, ready, disconnected, closed and failed")
+	}
 	list, err := m.store.List()
 	if err != nil {
 		return nil, known(err)

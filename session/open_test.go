@@ -49,6 +49,9 @@ func TestOpen(t *testing.T) {
 			t.Errorf("list of %+v: %v, %v", f, list, err)
 		}
 	}
+	if list, err := s.List(t.Context(), session.Filter{State: "running"}); tool.KindOf(err) != tool.InvalidParams {
+		t.Errorf("list of a state that is none: %v, %v", list, err)
+	}
 }
 
 func TestChoiceOfProfile(t *testing.T) {

@@ -31,6 +31,15 @@ const (
 	StateFailed State = "failed" // its environment will not come back
 )
 
+// valid reports whether s is one of the states.
+func (s State) valid() bool {
+	switch s {
+	case StateBound, StateConnecting, StateReady, StateDisconnected, StateClosed, StateFailed:
+		return true
+	}
+	return false
+}
+
 // Session is a snapshot of one session.
 type Session struct {
 	ID string

@@ -41,11 +41,11 @@ func run(args []string) int {
 	a := &app{in: os.Stdin, out: os.Stdout, errs: os.Stderr}
 	root := a.rootCommand()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.parsed {
 		err = usageError{err}
 	}
-	a.report(err)
+	a.report(cmd, err)
 	return exitCode(ctx, err)
 }
 
@@ -132,8 +132,8 @@ func farEndCommands() []*cobra.Command {
 	return all
 }
 
-// report tells a person what went wrong and what to do next.
-func (a *app) report(err error) {
+// report tells a person what went wrong in cmd and what to do next.
+func (a *app) report(cmd *cobra.Command, err error) {
 	var done exitError
 	if err == nil || errors.As(err, &done) && done.err == nil {
 		return
@@ -145,6 +145,6 @@ func (a *app) report(err error) {
 	case errors.As(err, &e) && e.Hint != "":
 		fmt.Fprintf(a.errs, "  hint: %s\n", e.Hint)
 	case errors.As(err, &usage):
-		fmt.Fprintln(a.errs, "  hint: \"caisson help\" tells what it takes")
+		fmt.Fprintf(a.errs, "  hint: \"%s --help\" tells what it takes\n", cmd.CommandPath())
 	}
 }

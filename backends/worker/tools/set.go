@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -150,7 +151,11 @@ func ended(ctx context.Context) error {
 func (s *Set) unknown(name string) error {
 	i := slices.IndexFunc(descriptions(), func(d tool.Description) bool { return d.Name == name })
 	if i < 0 {
-		return tool.Errorf(tool.ToolNotFound, "there is no tool %q", name)
+		var names []string
+		for _, d := range s.Descriptions() {
+			names = append(names, d.Name)
+		}
+		return tool.Errorf(tool.ToolNotFound, "there is no tool %q", name).WithHint("the tools are %s", strings.Join(names, ", "))
 	}
 	return tool.Errorf(tool.Unsupported, "%s cannot run here", name).
 		WithHint("this part of the environment has no processes of its own")

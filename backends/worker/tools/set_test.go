@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -23,7 +24,10 @@ func TestErrors(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(b.dir, "out")); err != nil {
 		t.Fatal(err)
 	}
-	b.fails(tool.ToolNotFound, request(t, "nothing", nil))
+	var unknown *tool.Error
+	if err := b.fails(tool.ToolNotFound, request(t, "nothing", nil)); !errors.As(err, &unknown) || !strings.Contains(unknown.Hint, "glob, grep") {
+		t.Errorf("the hint does not name the tools: %v", err)
+	}
 	for _, name := range []string{"bash", "git", "process"} {
 		b.fails(tool.Unsupported, request(t, name, nil))
 	}
