@@ -25,7 +25,7 @@ type environment struct {
 	root    *workspace.Root
 	exports *tools.Exports
 	lists   commandLists
-	events  *hub
+	events  *backends.Hub
 
 	// life ends with Detach, and with it every near call.
 	life context.Context
@@ -56,7 +56,7 @@ func newEnvironment(b *Backend, at backends.Binding, root *workspace.Root) *envi
 		root:       root,
 		exports:    tools.NewExports(exportsDir(at)),
 		lists:      newCommandLists(at.Profile),
-		events:     newHub(),
+		events:     backends.NewHub(),
 		life:       life,
 		end:        end,
 		connecting: make(chan struct{}, 1),
@@ -182,7 +182,7 @@ func (e *environment) connect(ctx context.Context) (*remote.Environment, error) 
 	}
 	e.far = far
 	events := far.Events().Subscribe()
-	e.pump.Go(func() { e.events.follow(e.life, events) })
+	e.pump.Go(func() { e.events.Follow(e.life, events) })
 	return far, nil
 }
 
@@ -272,7 +272,7 @@ func (e *environment) letGo(ctx context.Context, far func(*remote.Environment, c
 	}
 	e.end()
 	e.pump.Wait() // its source has ended
-	e.events.close(errDetached())
+	e.events.Close(errDetached())
 	idle := make(chan struct{})
 	go func() {
 		e.near.Wait()

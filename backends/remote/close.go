@@ -40,7 +40,7 @@ func (e *Environment) detach(ctx context.Context) error {
 		err = c.Close()
 	}
 	e.goroutines.Wait()
-	e.events.close(errLetGo())
+	e.events.Close(errLetGo())
 	return err
 }
 

@@ -102,7 +102,7 @@ const (
 func (e *Environment) connect(ctx context.Context, w when) error {
 	budget, cancel := context.WithTimeout(ctx, e.o.ConnectBudget)
 	defer cancel()
-	e.events.change(backends.StateConnecting, nil)
+	e.events.Change(backends.StateConnecting, nil)
 	wait := firstBackoff
 	for {
 		c, shared, err := e.try(budget, w)
@@ -164,11 +164,11 @@ func (e *Environment) disconnected(w when, err error) error {
 		e.lost = err
 		e.mu.Unlock()
 		e.track.loseAll()
-		e.events.change(backends.StateFailed, err)
+		e.events.Change(backends.StateFailed, err)
 		return err
 	}
 	if w == againConnect {
-		e.events.change(backends.StateDisconnected, err)
+		e.events.Change(backends.StateDisconnected, err)
 	}
 	return err
 }
@@ -304,7 +304,7 @@ func (e *Environment) adopt(c *connection) error {
 		return errors.Join(errLetGo(), c.Close())
 	}
 	e.conn.Store(c)
-	e.events.change(backends.StateReady, nil)
+	e.events.Change(backends.StateReady, nil)
 	e.goroutines.Go(func() {
 		<-c.Done()
 		e.conn.CompareAndSwap(c, nil)
@@ -316,7 +316,7 @@ func (e *Environment) adopt(c *connection) error {
 			return
 		}
 		e.log.Info("the connection was lost", "error", reason)
-		e.events.change(backends.StateDisconnected, reason)
+		e.events.Change(backends.StateDisconnected, reason)
 		if e.track.running() {
 			if _, err := e.reconnect(); err != nil {
 				e.log.Debug("not connecting again", "error", err)

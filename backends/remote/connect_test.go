@@ -354,30 +354,6 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-func TestSubscribersThatFallBehind(t *testing.T) {
-	h := newHub()
-	slow, quick := h.Subscribe(), h.Subscribe()
-	for range maxQueued + 1 {
-		h.publish(backends.Event{Process: &tool.ProcessEvent{}})
-		next(t, quick)
-	}
-	for range maxQueued {
-		next(t, slow)
-	}
-	_, err := slow.Next(t.Context())
-	wantKind(t, err, tool.Overloaded)
-	h.publish(backends.Event{Process: &tool.ProcessEvent{}})
-	next(t, quick)
-	quick.Close()
-	h.publish(backends.Event{Process: &tool.ProcessEvent{}})
-	if _, err := quick.Next(t.Context()); err == nil {
-		t.Error("an event after Close")
-	}
-	if len(h.subscribers) > 0 {
-		t.Error("subscribers are kept for ever")
-	}
-}
-
 func running(id string) tool.Process {
 	return tool.Process{ID: id, Status: tool.ProcessRunning, ExitCode: -1}
 }

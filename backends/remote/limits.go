@@ -33,9 +33,6 @@ const (
 	// closeTimeout bounds the export/close that ends every export.
 	closeTimeout = 10 * time.Second
 
-	// maxQueued is how many events wait for one subscriber before it has fallen
-	// behind.
-	maxQueued = 1024
 	// maxTracked is from how many processes on those that have ended are
 	// forgotten, and sweepEvery how many come in between two looks for them.
 	maxTracked = 4096

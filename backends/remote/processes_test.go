@@ -245,7 +245,7 @@ func TestOutputThatStopsGrowing(t *testing.T) {
 }
 
 func TestTrackerIsBounded(t *testing.T) {
-	track := newTracker(newHub())
+	track := newTracker(backends.NewHub())
 	for i := range 2 * maxProcesses {
 		id := string(rune('a'+i%26)) + time.Duration(i).String()
 		track.live(tool.ProcessEvent{Type: tool.EventStarted, Process: running(id)})

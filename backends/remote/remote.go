@@ -75,7 +75,7 @@ type Environment struct {
 	host   Host
 	o      Options
 	log    *slog.Logger
-	events *hub
+	events *backends.Hub
 	track  *tracker
 	settle *settler
 
@@ -125,7 +125,7 @@ func newEnvironment(h Host, b backends.Binding, o Options) *Environment {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	e := &Environment{
-		host: h, o: o, b: b, events: newHub(),
+		host: h, o: o, b: b, events: backends.NewHub(),
 		log: o.Log.With("environment", b.Environment, "session", b.Session),
 	}
 	e.life, e.end = context.WithCancel(context.Background())

@@ -15,7 +15,7 @@ import (
 // their order: a process starts once, ends once, and its output closes once,
 // however live events and a list of records overtake each other.
 type tracker struct {
-	hub *hub
+	hub *backends.Hub
 
 	mu    sync.Mutex
 	known map[string]*tracked
@@ -29,7 +29,7 @@ type tracked struct {
 	closed bool // the last output byte is in
 }
 
-func newTracker(h *hub) *tracker { return &tracker{hub: h, known: make(map[string]*tracked)} }
+func newTracker(h *backends.Hub) *tracker { return &tracker{hub: h, known: make(map[string]*tracked)} }
 
 // live takes an event that came over a connection. It reports whether the
 // process has ended while its output may still grow.
@@ -171,7 +171,7 @@ func (t *tracker) tell(p *tracked, e tool.ProcessEvent) {
 	t.publish(e)
 }
 
-func (t *tracker) publish(e tool.ProcessEvent) { t.hub.publish(backends.Event{Process: &e}) }
+func (t *tracker) publish(e tool.ProcessEvent) { t.hub.Publish(backends.Event{Process: &e}) }
 
 func (p *tracked) set(r tool.Process) {
 	p.record = r

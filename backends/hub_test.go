@@ -1,4 +1,4 @@
-package local
+package backends_test
 
 import (
 	"context"
@@ -15,20 +15,20 @@ func event(i int) backends.Event {
 }
 
 func TestHub(t *testing.T) {
-	h := newHub()
+	h := backends.NewHub()
 	quick, slow, early := h.Subscribe(), h.Subscribe(), h.Subscribe()
 	early.Close()
 	if _, err := early.Next(t.Context()); tool.KindOf(err) != tool.Cancelled {
 		t.Errorf("next of a closed one: %v", err)
 	}
-	for i := range maxQueued + 1 {
-		h.publish(event(i))
+	for i := range backends.MaxQueuedEvents + 1 {
+		h.Publish(event(i))
 		if e, err := quick.Next(t.Context()); err != nil || e.Process.Process.ID != strconv.Itoa(i) {
 			t.Fatalf("event %d: %+v, %v", i, e, err)
 		}
 	}
 	// The slow one gets what was queued, and then is told.
-	for i := range maxQueued {
+	for i := range backends.MaxQueuedEvents {
 		if e, err := slow.Next(t.Context()); err != nil || e.Process.Process.ID != strconv.Itoa(i) {
 			t.Fatalf("queued event %d: %+v, %v", i, e, err)
 		}
@@ -41,8 +41,8 @@ func TestHub(t *testing.T) {
 	if _, err := quick.Next(ended); !errors.Is(err, context.Canceled) {
 		t.Errorf("next after the context ended: %v", err)
 	}
-	h.publish(event(7))
-	h.close(errDetached())
+	h.Publish(event(7))
+	h.Close(tool.Errorf(tool.Cancelled, "the environment was let go of"))
 	if e, err := quick.Next(t.Context()); err != nil || e.Process.Process.ID != "7" {
 		t.Errorf("the last event: %+v, %v", e, err)
 	}
