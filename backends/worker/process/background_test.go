@@ -145,6 +145,22 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	}
 }
 
+// A directory that may be seen and not entered is what the error is about, and
+// not the program.
+func TestForbiddenDirectory(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root has every right")
+	}
+	m, _ := newTest(t)
+	if err := os.Mkdir(filepath.Join(m.o.Root, "closed"), 0); err != nil {
+		t.Fatal(err)
+	}
+	_, err := m.Run(t.Context(), Command{Command: "true", CWD: "closed"})
+	if tool.KindOf(err) != tool.InvalidParams || !strings.Contains(err.Error(), "closed may not be entered") {
+		t.Errorf("error is %q (%s)", err, tool.KindOf(err))
+	}
+}
+
 func TestCeiling(t *testing.T) {
 	m, _ := newTest(t, func(o *Options) { o.DefaultMode, o.Ceiling = tool.ReadOnly, tool.ReadOnly })
 	for _, mode := range []tool.Mode{tool.Standard, tool.Unconfined} {

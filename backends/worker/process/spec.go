@@ -101,6 +101,10 @@ func (m *Manager) directory(dir string) (string, error) {
 	if err != nil || !info.IsDir() {
 		return "", tool.Errorf(tool.InvalidParams, "the working directory %s is not a directory", dir).WithPath("cwd")
 	}
+	// The system would refuse the start, and blame the program.
+	if _, err := os.Stat(target + "/."); errors.Is(err, fs.ErrPermission) {
+		return "", tool.Errorf(tool.InvalidParams, "the working directory %s may not be entered: %w", dir, fs.ErrPermission).WithPath("cwd")
+	}
 	return target, nil
 }
 
