@@ -56,9 +56,7 @@ func (b *Backend) check(ctx context.Context, p profile.Profile, add func(name st
 	if !add("endpoint", nil, e.endpoint.String()) || !add("profile", refuse(p), "every member can be applied") {
 		return
 	}
-	local := p
-	local.Pull = pullNever
-	image, err := ensureImage(ctx, e, d, local, nil)
+	image, err := imageThere(ctx, e, d, p)
 	if !add("image", err, fmt.Sprintf("%s for %s", p.Image, image.Platform)) {
 		return
 	}
@@ -69,6 +67,19 @@ func (b *Backend) check(ctx context.Context, p profile.Profile, add func(name st
 		}
 	}
 	b.try(ctx, p, add)
+}
+
+// imageThere is the profile's image, if the daemon has it: a check pulls nothing.
+func imageThere(ctx context.Context, e *engine, d daemonInfo, p profile.Profile) (imageInfo, error) {
+	if p.Pull != pullNever {
+		if _, err := e.image(ctx, p.Image, parsePlatform(p.Platform)); errors.Is(err, errNotFound) {
+			return imageInfo{}, tool.Errorf(tool.BackendUnavailable,
+				"the image %q is not on the docker daemon at %s: a session would pull it first, a check does not", p.Image, e.endpoint.Host).
+				WithHint("docker pull %s (or docker build, docker load), and check again", p.Image)
+		}
+	}
+	p.Pull = pullNever
+	return ensureImage(ctx, e, d, p, nil)
 }
 
 // try opens a container as a session would and looks what can be done in it.

@@ -228,11 +228,14 @@ func TestCheckFindsAll(t *testing.T) {
 		t.Errorf("left: %q", got)
 	}
 	missing := newBinding(t, b, "caisson-test/none:1").Profile
-	missing.Pull = "missing"
-	health := b.Check(t.Context(), missing)
-	i := slices.IndexFunc(health.Checks, func(c backends.Check) bool { return !c.OK })
-	if health.OK || i < 0 || health.Checks[i].Name != "image" || !strings.Contains(health.Checks[i].Hint, "docker pull caisson-test/none:1") {
-		t.Errorf("a missing image: %+v", health)
+	for pull, says := range map[string]string{"missing": "a session would pull it", "": "a session would pull it", "never": "says pull: never"} {
+		missing.Pull = pull
+		health := b.Check(t.Context(), missing)
+		i := slices.IndexFunc(health.Checks, func(c backends.Check) bool { return !c.OK })
+		if health.OK || i < 0 || health.Checks[i].Name != "image" || !strings.Contains(health.Checks[i].Detail, says) ||
+			!strings.Contains(health.Checks[i].Hint, "docker pull caisson-test/none:1") {
+			t.Errorf("a missing image, pull %q: %+v", pull, health)
+		}
 	}
 }
 
