@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -188,9 +190,28 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// described checks that editors have something to show for every member.
+func described(t *testing.T, at string, s *jsonschema.Schema) {
+	t.Helper()
+	if s == nil {
+		return
+	}
+	for name, member := range s.Properties {
+		if member.Description == "" {
+			t.Errorf("%s.%s has no description", at, name)
+		}
+		described(t, at+"."+name, member)
+	}
+	described(t, at, s.Items)
+	for _, one := range s.OneOf {
+		described(t, at, one)
+	}
+}
+
 // Every member of the table is in the schema, and the schema is one.
 func TestSchema(t *testing.T) {
 	s := profile.Schema()
+	described(t, "profile", s)
 	resolved, err := s.Resolve(nil)
 	if err != nil {
 		t.Fatal(err)

@@ -286,15 +286,20 @@ func known(v jsontext.Value, members ...string) *Error {
 	return nil
 }
 
+// objectSchema describes a mount or a preopen.
 func objectSchema(required []string, members ...string) *jsonschema.Schema {
+	described := map[string]string{
+		"source": "The folder of this machine; ${workspaceFolder} stands for the opened one.", "target": "Where the environment sees it, an absolute path.",
+		"host": "The folder of this machine.", "guest": "Where the guest sees it, an absolute path.", "readonly": "Nothing can be written there. Default false.",
+	}
 	s := &jsonschema.Schema{
 		Type: "object", Properties: map[string]*jsonschema.Schema{}, PropertyOrder: members,
 		Required: required, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
 	}
 	for _, m := range members {
-		s.Properties[m] = &jsonschema.Schema{Type: "string"}
+		s.Properties[m] = &jsonschema.Schema{Type: "string", Description: described[m]}
 		if m == "readonly" {
-			s.Properties[m] = &jsonschema.Schema{Type: "boolean"}
+			s.Properties[m].Type = "boolean"
 		}
 	}
 	return s
