@@ -75,7 +75,9 @@ exit code of a command that bash ran is part of the result.`,
 	flags.DurationVar(&f.timeout, "timeout", 0, "cancel the call after this `time` (default: the profile's)")
 	flags.Int64Var(&f.maxOutput, "max-output-bytes", 0, "most `bytes` of output that a command returns (default: the profile's)")
 	flags.BoolVar(&f.json, "json", false, "print the whole result as JSON")
-	a.completeProfiles(cmd)
+	completeFlag(cmd, "profile", a.profileNames)
+	completeFlag(cmd, "session", a.sessionIDs)
+	completeFlag(cmd, "mode", oneOf("read_only", "standard", "unconfined"))
 	return cmd
 }
 

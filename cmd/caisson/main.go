@@ -90,6 +90,7 @@ hand what it does for them. Without a configuration file there is one profile,
 	flags.StringVar(&a.state, "state-dir", "", "`directory` of sessions and environments (default: the user's)")
 	flags.StringVar(&a.data, "data-dir", "", "`directory` of artifacts (default: the user's)")
 	flags.StringVar(&a.logLevel, "log-level", "", "least `level` to log: debug, info, warn, error (default: info for serve, else warn)")
+	completeFlag(root, "log-level", oneOf("debug", "info", "warn", "error"))
 	root.AddCommand(
 		a.serveCommand(), a.callCommand(), a.profileCommand(), a.sessionCommand(), a.pruneCommand(),
 		a.doctorCommand(), a.schemaCommand(), a.versionCommand(), exitCodesTopic(),

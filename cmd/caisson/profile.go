@@ -133,11 +133,16 @@ func (a *app) printChecks(checks []backends.Check) error {
 	return w.Flush()
 }
 
-// completeProfiles completes the value of --profile.
-func (a *app) completeProfiles(cmd *cobra.Command) {
-	if err := cmd.RegisterFlagCompletionFunc("profile", a.profileNames); err != nil {
+// completeFlag completes the value of a flag.
+func completeFlag(cmd *cobra.Command, name string, values cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(name, values); err != nil {
 		panic(err) // the flag is not there: a mistake of the program
 	}
+}
+
+// oneOf completes a value that is one of a few.
+func oneOf(values ...string) cobra.CompletionFunc {
+	return cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 }
 
 func (a *app) profileNames(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

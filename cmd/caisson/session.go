@@ -40,6 +40,7 @@ func (a *app) sessionListCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&state, "state", "", "only sessions in this `state`: bound, connecting, ready, disconnected, closed, failed")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, in the shape of session/list")
+	completeFlag(cmd, "state", oneOf("bound", "connecting", "ready", "disconnected", "closed", "failed"))
 	return cmd
 }
 
