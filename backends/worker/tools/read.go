@@ -71,6 +71,8 @@ type reading struct {
 	info  fs.FileInfo
 	path  string // as results give it
 	after *position
+	// whole is the file when its head is all of it, which is then read once.
+	whole []byte
 }
 
 func (s *Set) readFile(ctx context.Context, c *call, a readArgs) (tool.Result, error) {
@@ -135,12 +137,13 @@ func (a *readArgs) check() error {
 
 // head is the beginning of the file.
 func (r *reading) head() ([]byte, error) {
-	head := make([]byte, min(sniffBytes, max(r.info.Size(), 512)))
+	head := make([]byte, min(sniffBytes, max(r.info.Size()+1, 512)))
 	n, err := r.file.ReadAt(head, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+	head = head[:n]
+	if errors.Is(err, io.EOF) {
+		r.whole, err = head, nil
 	}
-	return head[:n], nil
+	return head, err
 }
 
 // imageType tells the kinds of images that models can see by how they begin.
@@ -208,6 +211,12 @@ func (r *reading) bytes(a readArgs, limit int) (tool.Result, error) {
 
 // each calls f for pieces of the file from offset on, until it returns false.
 func (r *reading) each(offset int64, f func([]byte) bool) error {
+	if offset == 0 && r.whole != nil {
+		if len(r.whole) > 0 {
+			f(r.whole)
+		}
+		return nil
+	}
 	buffer := make([]byte, min(readChunk, max(r.info.Size()-offset+1, 512)))
 	for {
 		if r.ctx.Err() != nil {
@@ -319,23 +328,9 @@ func (p *lines) take(b []byte) bool {
 	if p.line >= p.from && p.content == nil && !p.full && len(b) > 0 {
 		p.start = end - int64(len(b))
 	}
-	for len(b) > 0 && !p.full {
-		n := bytes.IndexByte(b, '\n') + 1
-		whole := n > 0
-		if !whole {
-			n = len(b)
-		}
-		if n > p.room {
-			n = character(b, p.room)
-			whole, p.full = false, true
-		}
-		p.content = append(p.content, b[:n]...)
-		p.room -= n
-		b = b[n:]
-		if whole {
-			p.line++
-			p.full = p.line-p.from >= p.want || p.room == 0
-		}
+	if wanted := p.wanted(b); wanted > 0 {
+		p.content = append(p.content, b[:wanted]...)
+		b = b[wanted:]
 	}
 	p.offset = end
 	if len(b) > 0 {
@@ -347,6 +342,30 @@ func (p *lines) take(b []byte) bool {
 		}
 	}
 	return true
+}
+
+// wanted is how many bytes at the beginning of b belong to the content, which
+// is told of them.
+func (p *lines) wanted(b []byte) (wanted int) {
+	for wanted < len(b) && !p.full {
+		rest := b[wanted:]
+		n := bytes.IndexByte(rest, '\n') + 1
+		whole := n > 0
+		if !whole {
+			n = len(rest)
+		}
+		if n > p.room {
+			n = character(rest, p.room)
+			whole, p.full = false, true
+		}
+		wanted += n
+		p.room -= n
+		if whole {
+			p.line++
+			p.full = p.line-p.from >= p.want || p.room == 0
+		}
+	}
+	return wanted
 }
 
 // total is the number of lines of the stream, if it was seen to its end.
