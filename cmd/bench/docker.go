@@ -12,6 +12,16 @@ import (
 	"github.com/caisson-dev/caisson/rpc/protocol"
 )
 
+// The rows of dockerRows.
+const (
+	dockerOpenWork     = "session open, docker, image present"
+	dockerReadWork     = "read_file of 2 KB, docker"
+	dockerSocketWork   = "the same, shared socket, beside local"
+	dockerStreamWork   = "the same, no shared socket, beside local"
+	dockerBashWork     = "bash true, docker"
+	dockerArtifactWork = "artifact of 256 MiB, docker"
+)
+
 const (
 	benchImage   = "caisson-bench:1"
 	artifactSize = 256 << 20
@@ -28,7 +38,8 @@ func dockerRows(ctx context.Context, b *bench) (err error) {
 		return err
 	}
 	s, err := b.start(ctx, fmt.Sprintf(`{"execution_environments": {"profiles": {
-		"box": {"backend": "docker", "image": %q, "memory_mb": 1024}}}}`, benchImage))
+		"box": {"backend": "docker", "image": %[1]q, "memory_mb": 1024},
+		"far": {"backend": "docker", "image": %[1]q, "memory_mb": 1024, "max_permission_mode": "unconfined"}}}}`, benchImage))
 	if err != nil {
 		return err
 	}
@@ -44,7 +55,7 @@ func dockerRows(ctx context.Context, b *bench) (err error) {
 	}
 	peer := string(container[:len(container)-1])
 	defer func() { err = errors.Join(err, docker(context.WithoutCancel(ctx), "rm", "-f", peer)) }()
-	id, err := s.open(ctx, "box")
+	id, err := s.open("box")
 	if err != nil {
 		return err
 	}
@@ -53,7 +64,7 @@ func dockerRows(ctx context.Context, b *bench) (err error) {
 			return err
 		}
 	}
-	return s.delete(ctx, id)
+	return s.delete(id)
 }
 
 func docker(ctx context.Context, args ...string) error {
@@ -64,13 +75,12 @@ func docker(ctx context.Context, args ...string) error {
 }
 
 func dockerOpen(ctx context.Context, b *bench, s *service) error {
-	const work = "session open, docker, image present"
-	if !b.wants(work) {
+	if !b.wants(dockerOpenWork) {
 		return nil
 	}
 	var ids []string
 	d, err := median(ctx, rareRounds, func() error {
-		id, err := s.open(ctx, "box")
+		id, err := s.open("box")
 		ids = append(ids, id)
 		return err
 	})
@@ -78,7 +88,7 @@ func dockerOpen(ctx context.Context, b *bench, s *service) error {
 		return err
 	}
 	for _, id := range ids {
-		if err := s.delete(ctx, id); err != nil {
+		if err := s.delete(id); err != nil {
 			return err
 		}
 	}
@@ -86,40 +96,51 @@ func dockerOpen(ctx context.Context, b *bench, s *service) error {
 	if err != nil {
 		return err
 	}
-	b.add(atMost(work, d, "docker run --rm", peer, 1.2))
+	b.add(dockerOpenWork, atMost(d, "docker run --rm", peer, 1.2))
 	return nil
 }
 
+// dockerRead compares reading in a container with docker exec, and with reading
+// on this machine: over the socket that worker and service share, and over the
+// stream through the engine, which is all that a profile gets whose commands
+// may write anywhere.
 func dockerRead(ctx context.Context, b *bench, s *service, id, peer string) error {
-	const work = "read_file of 2 KB, docker"
-	if !b.wants(work) {
+	if !b.wants(dockerReadWork) && !b.wants(dockerSocketWork) && !b.wants(dockerStreamWork) {
 		return nil
 	}
-	if err := s.tool(ctx, id, "write_file", map[string]any{"path": "small.txt", "content": text(smallFile)}); err != nil {
-		return err
-	}
-	d, err := median(ctx, rounds*2, func() error {
-		return s.tool(ctx, id, "read_file", map[string]any{"path": "small.txt"})
-	})
+	near, err := s.open("")
 	if err != nil {
 		return err
+	}
+	far, err := s.open("far")
+	if err != nil {
+		return err
+	}
+	times := map[string]time.Duration{}
+	for _, session := range []string{near, id, far} {
+		if err := s.tool(session, "write_file", map[string]any{"path": "small.txt", "content": text(smallFile)})(); err != nil {
+			return err
+		}
+		times[session], err = median(ctx, rounds*5, s.tool(session, "read_file", map[string]any{"path": "small.txt"}))
+		if err != nil {
+			return err
+		}
 	}
 	other, err := timeCommand(ctx, slowRounds, "docker", "exec", peer, "cat", "/etc/passwd")
 	if err != nil {
 		return err
 	}
-	b.add(faster(work, d, "docker exec cat", other, 200))
-	return nil
+	b.add(dockerReadWork, faster(times[id], "docker exec cat", other, 200))
+	b.add(dockerSocketWork, atMost(times[id], "local", times[near], 3))
+	b.add(dockerStreamWork, atMost(times[far], "local", times[near], 8))
+	return errors.Join(s.delete(near), s.delete(far))
 }
 
 func dockerBash(ctx context.Context, b *bench, s *service, id, peer string) error {
-	const work = "bash true, docker"
-	if !b.wants(work) {
+	if !b.wants(dockerBashWork) {
 		return nil
 	}
-	d, err := median(ctx, rounds, func() error {
-		return s.tool(ctx, id, "bash", map[string]any{"command": "true"})
-	})
+	d, err := median(ctx, rounds, s.tool(id, "bash", map[string]any{"command": "true"}))
 	if err != nil {
 		return err
 	}
@@ -127,24 +148,24 @@ func dockerBash(ctx context.Context, b *bench, s *service, id, peer string) erro
 	if err != nil {
 		return err
 	}
-	b.add(faster(work, d, "docker exec true", other, 15))
+	b.add(dockerBashWork, faster(d, "docker exec true", other, 15))
 	return nil
 }
 
 func dockerArtifact(ctx context.Context, b *bench, s *service, id, peer string) error {
-	const work = "artifact of 256 MiB, docker"
-	if !b.wants(work) {
+	if !b.wants(dockerArtifactWork) {
 		return nil
 	}
 	const make256 = "dd if=/dev/urandom of=big bs=1M count=256 status=none"
-	if err := s.tool(ctx, id, "bash", map[string]any{"command": make256}); err != nil {
+	if err := s.tool(id, "bash", map[string]any{"command": make256})(); err != nil {
 		return err
 	}
 	start := time.Now()
-	if _, err := s.ArtifactPublish(ctx, protocol.ArtifactPublishParams{SessionID: id, Path: "big"}); err != nil {
+	_, err := s.call(protocol.MethodArtifactPublish, params(protocol.ArtifactPublishParams{SessionID: id, Path: "big"}))
+	ours := time.Since(start)
+	if err != nil {
 		return err
 	}
-	ours := time.Since(start)
 	if err := docker(ctx, "exec", peer, "bash", "-c", "cd /tmp && "+make256); err != nil {
 		return err
 	}
@@ -165,8 +186,8 @@ func dockerArtifact(ctx context.Context, b *bench, s *service, id, peer string) 
 		return fmt.Errorf("docker exec cat gave %d bytes", n)
 	}
 	other := time.Since(start)
-	r := faster(work, ours, "docker exec cat", other, 2)
+	r := faster(ours, "docker exec cat", other, 2)
 	r.ours, r.other = rate(artifactSize, ours), "docker exec cat "+rate(artifactSize, other)
-	b.add(r)
+	b.add(dockerArtifactWork, r)
 	return nil
 }

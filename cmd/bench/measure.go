@@ -22,40 +22,46 @@ const (
 // median runs f n times after a tenth as many warm-ups and returns the median
 // of its durations.
 func median(ctx context.Context, n int, f func() error) (time.Duration, error) {
-	for range n/10 + 1 {
-		if err := f(); err != nil {
-			return 0, err
-		}
-	}
-	times := make([]time.Duration, 0, n)
-	for range n {
+	return medianOf(ctx, n, func() (time.Duration, error) {
+		start := time.Now()
+		err := f()
+		return time.Since(start), err
+	})
+}
+
+// medianOf is median of what f itself measures.
+func medianOf(ctx context.Context, n int, f func() (time.Duration, error)) (time.Duration, error) {
+	warm := n/10 + 1
+	times := make([]time.Duration, 0, warm+n)
+	for range warm + n {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		start := time.Now()
-		if err := f(); err != nil {
+		d, err := f()
+		if err != nil {
 			return 0, err
 		}
-		times = append(times, time.Since(start))
+		times = append(times, d)
 	}
+	times = times[warm:]
 	slices.Sort(times)
 	return times[len(times)/2], nil
 }
 
 // atMost is a row in which ours should take at most factor times the other.
-func atMost(work string, ours time.Duration, name string, other time.Duration, factor float64) row {
+func atMost(ours time.Duration, name string, other time.Duration, factor float64) row {
 	ratio := float64(ours) / float64(other)
 	return row{
-		work: work, ours: short(ours), other: fmt.Sprintf("%s %s", name, short(other)),
+		ours: short(ours), other: fmt.Sprintf("%s %s", name, short(other)),
 		ratio: fmt.Sprintf("%.2f ×", ratio), target: fmt.Sprintf("≤ %g ×", factor), met: ratio <= factor,
 	}
 }
 
 // faster is a row in which ours should be at least factor times as fast.
-func faster(work string, ours time.Duration, name string, other time.Duration, factor float64) row {
+func faster(ours time.Duration, name string, other time.Duration, factor float64) row {
 	ratio := float64(other) / float64(ours)
 	return row{
-		work: work, ours: short(ours), other: fmt.Sprintf("%s %s", name, short(other)),
+		ours: short(ours), other: fmt.Sprintf("%s %s", name, short(other)),
 		ratio: fmt.Sprintf("%.1f × faster", ratio), target: fmt.Sprintf("≥ %g ×", factor), met: ratio >= factor,
 	}
 }

@@ -1,119 +1,135 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 
-	"github.com/caisson-dev/caisson/rpc/client"
+	"github.com/go-json-experiment/json"
+
 	"github.com/caisson-dev/caisson/rpc/protocol"
 )
 
-// eventBacklog bounds the process events that wait to be looked at.
-const eventBacklog = 4096
-
 // service is one running service with state of its own.
 type service struct {
-	*client.Client
+	*client
 	dir       string
 	workspace string
-	events    chan protocol.ProcessEventParams
+	exits     map[string]bool // processes whose exited event came
 }
 
-// start starts a service on the configuration.
+// start starts a service on the configuration. It returns when the service
+// has answered initialize.
 func (b *bench) start(ctx context.Context, config string) (*service, error) {
 	dir, err := os.MkdirTemp("", "caisson-bench-")
 	if err != nil {
 		return nil, err
 	}
-	s := &service{dir: dir, workspace: filepath.Join(dir, "workspace"), events: make(chan protocol.ProcessEventParams, eventBacklog)}
-	if err := s.begin(ctx, b.caisson, config); err != nil {
+	s := &service{dir: dir, workspace: filepath.Join(dir, "workspace"), exits: map[string]bool{}}
+	err = errors.Join(os.Mkdir(s.workspace, 0o700), os.WriteFile(s.config(), []byte(config), 0o600))
+	if err == nil {
+		err = s.begin(ctx, b.caisson)
+	}
+	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return s, nil
 }
 
-func (s *service) begin(ctx context.Context, caisson, config string) error {
-	if err := os.Mkdir(s.workspace, 0o700); err != nil {
-		return err
-	}
-	file := filepath.Join(s.dir, "config.json")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		return err
-	}
+func (s *service) config() string { return filepath.Join(s.dir, "config.json") }
+
+func (s *service) begin(ctx context.Context, caisson string) (err error) {
 	command := exec.CommandContext(ctx, caisson, "serve", "--log-level", "error")
 	command.Stderr = os.Stderr
-	command.Env = append(os.Environ(), "CAISSON_CONFIG="+file)
-	c, err := client.Start(command, client.Options{ProcessEvent: func(p protocol.ProcessEventParams) {
-		select {
-		case s.events <- p:
-		default: // nobody waits for so many
-		}
-	}})
-	if err != nil {
+	command.Env = environment("CAISSON_CONFIG=" + s.config())
+	if s.client, err = dial(command); err != nil {
 		return err
 	}
-	s.Client = c
-	_, err = c.Initialize(ctx, protocol.InitializeParams{Options: protocol.InitializationOptions{
+	s.notified = s.event
+	_, err = s.call(protocol.MethodInitialize, params(protocol.InitializeParams{Options: protocol.InitializationOptions{
 		StateDir: filepath.Join(s.dir, "state"), DataDir: filepath.Join(s.dir, "data"),
-	}})
-	return err
+	}}))
+	if err != nil {
+		return errors.Join(err, s.close())
+	}
+	return s.send("", protocol.MethodInitialized, []byte("{}"))
 }
 
-func (s *service) stop() error { return errors.Join(s.Close(), os.RemoveAll(s.dir)) }
+// event keeps the ends of processes.
+func (s *service) event(method string, message []byte) {
+	if method != protocol.MethodProcessEvent {
+		return
+	}
+	var e struct {
+		Params protocol.ProcessEventParams `json:"params"`
+	}
+	if json.Unmarshal(message, &e) == nil && e.Params.Type == protocol.ProcessEventExited {
+		s.exits[e.Params.Process.ID] = true
+	}
+}
+
+func (s *service) stop() error {
+	_, err := s.call(protocol.MethodShutdown, []byte("null"))
+	err = errors.Join(err, s.send("", protocol.MethodExit, []byte("null")))
+	return errors.Join(err, s.close(), os.RemoveAll(s.dir))
+}
+
+// ask makes a request and decodes its result.
+func ask[R any](s *service, method string, p any) (R, error) {
+	var answer struct {
+		Result R `json:"result"`
+	}
+	message, err := s.call(method, params(p))
+	if err == nil {
+		err = json.Unmarshal(message, &answer)
+	}
+	return answer.Result, err
+}
 
 // open opens a session and returns its id.
-func (s *service) open(ctx context.Context, profile string) (string, error) {
+func (s *service) open(profile string) (string, error) {
 	uri := (&url.URL{Scheme: "file", Path: s.workspace}).String()
-	r, err := s.SessionOpen(ctx, protocol.SessionOpenParams{Workspace: &uri, Profile: profile})
+	r, err := ask[protocol.SessionOpenResult](s, protocol.MethodSessionOpen, protocol.SessionOpenParams{Workspace: &uri, Profile: profile})
 	return r.Session.ID, err
 }
 
-func (s *service) delete(ctx context.Context, session string) error {
-	_, err := s.SessionDelete(ctx, protocol.SessionDeleteParams{SessionID: session})
+func (s *service) delete(session string) error {
+	_, err := s.call(protocol.MethodSessionDelete, params(protocol.SessionDeleteParams{SessionID: session}))
 	return err
 }
 
-// tool calls a tool and fails when the tool does.
-func (s *service) tool(ctx context.Context, session, name string, arguments map[string]any) error {
-	raw, err := json.Marshal(arguments)
+// tool returns a function that calls a tool and fails when the tool does.
+func (s *service) tool(session, name string, arguments map[string]any) func() error {
+	p := params(protocol.ToolCallParams{SessionID: session, Name: name, Arguments: params(arguments)})
+	return func() error {
+		message, err := s.call(protocol.MethodToolCall, p)
+		if err != nil {
+			return err
+		}
+		// In text the quotes would be escaped.
+		if bytes.Contains(message, []byte(`"isError":true`)) {
+			return fmt.Errorf("%s: %s", name, message)
+		}
+		return nil
+	}
+}
+
+// run starts a process and waits for the event that tells its end.
+func (s *service) run(p protocol.ProcessStartParams) error {
+	r, err := ask[protocol.ProcessResult](s, protocol.MethodProcessStart, p)
 	if err != nil {
 		return err
 	}
-	r, err := s.ToolCall(ctx, protocol.ToolCallParams{SessionID: session, Name: name, Arguments: raw})
-	if err == nil && r.IsError {
-		err = fmt.Errorf("%s: %s", name, r.Content[0].Text)
-	}
-	return err
-}
-
-// exited waits for the event that tells the end of the process.
-func (s *service) exited(ctx context.Context, process string) error {
-	for {
-		select {
-		case e := <-s.events:
-			if e.Process.ID == process && e.Type == protocol.ProcessEventExited {
-				return nil
-			}
-		case <-ctx.Done():
-			return ctx.Err()
+	for !s.exits[r.Process.ID] {
+		if _, _, err := s.next(); err != nil {
+			return err
 		}
 	}
-}
-
-// timeCommand is the median time of a command of this machine.
-func timeCommand(ctx context.Context, n int, name string, args ...string) (time.Duration, error) {
-	return median(ctx, n, func() error {
-		out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("%s: %w: %s", name, err, out)
-		}
-		return nil
-	})
+	delete(s.exits, r.Process.ID)
+	return nil
 }
