@@ -2,12 +2,15 @@ package session
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/caisson-dev/caisson/session/config"
 )
 
 // settle is how long after the last change of the configuration it is looked
@@ -76,10 +79,19 @@ func (w *watch) concerns(name string) bool {
 	return name == w.file || strings.HasPrefix(w.file, name+string(filepath.Separator))
 }
 
-// content is a hash of the file, or what is wrong with reading it.
+// content is a hash of the file, or what is wrong with reading it. What is no
+// configuration in any case, such as a pipe, is not opened: that may wait, or
+// never end.
 func (w *watch) content() string {
 	if w.file == "" {
 		return ""
+	}
+	info, err := os.Stat(w.file)
+	if err != nil {
+		return err.Error()
+	}
+	if !info.Mode().IsRegular() || info.Size() > config.MaxFile {
+		return fmt.Sprint(info.Mode(), info.Size(), info.ModTime())
 	}
 	raw, err := os.ReadFile(w.file)
 	if err != nil {

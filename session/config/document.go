@@ -18,12 +18,13 @@ import (
 	"github.com/caisson-dev/caisson/backends/profile"
 )
 
-// Limits of a configuration file. It is parsed whole and by recursion, and a
-// project's may come from anybody.
-const (
-	maxFile  = 1 << 20 // bytes
-	maxDepth = 64      // objects and lists around one value
-)
+// MaxFile is the largest configuration file, in bytes. It is parsed whole, and
+// a project's may come from anybody.
+const MaxFile = 1 << 20
+
+// maxDepth is how many objects and lists may stand around one value: they are
+// parsed by recursion.
+const maxDepth = 64
 
 // document is a parsed file that can tell where its members stand.
 type document struct {
@@ -52,7 +53,7 @@ func read(name string) (*document, *Error) {
 	}
 	defer f.Close()
 	var buf bytes.Buffer
-	if _, err := buf.ReadFrom(&limited{f, maxFile}); err != nil {
+	if _, err := buf.ReadFrom(&limited{f, MaxFile}); err != nil {
 		return nil, &Error{File: name, Message: reason(err)}
 	}
 	return parse(name, buf.Bytes())
@@ -76,7 +77,7 @@ type limited struct {
 func (l *limited) Read(p []byte) (int, error) {
 	n, err := l.f.Read(p)
 	if l.n -= n; l.n < 0 {
-		return 0, fmt.Errorf("is larger than %d bytes", maxFile)
+		return 0, fmt.Errorf("is larger than %d bytes", MaxFile)
 	}
 	return n, err
 }

@@ -222,14 +222,14 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("a directory: %v", err)
 	}
 	large := filepath.Join(dir, "large.json")
-	if err := os.WriteFile(large, []byte(strings.Repeat(" ", maxFile+1)), 0o600); err != nil {
+	if err := os.WriteFile(large, []byte(strings.Repeat(" ", MaxFile+1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(large); !errors.As(err, &e) || !strings.Contains(e.Message, "larger than") {
 		t.Errorf("a large file: %v", err)
 	}
 	deep := filepath.Join(dir, "deep.json")
-	if err := os.WriteFile(deep, []byte(strings.Repeat("[", maxFile-1)), 0o600); err != nil {
+	if err := os.WriteFile(deep, []byte(strings.Repeat("[", MaxFile-1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(deep); !errors.As(err, &e) {
