@@ -39,6 +39,7 @@ func TestView(t *testing.T) {
 			"a-1-w\na:2:x\n--\na:5:y"},
 		{"names", "grep", `{"files":["a"],"total":1,"returned_count":1,"unreadable":2}`, "a\n[2 files or directories could not be read]"},
 		{"counts", "grep", `{"counts":[{"path":"a","count":3}],"total":1,"returned_count":1}`, "a:3"},
+		{"guarded", "grep", `{"files":["a"],"total":1,"returned_count":1,"guarded":2}`, "a\n[files that may hold secrets were not searched: 2]"},
 		{"no names", "grep", `{"total":0,"returned_count":0,"unreadable":1}`, "[nothing matches]\n[1 file or directory could not be read]"},
 		{"no files", "glob", `{"files":[],"total":0,"returned_count":0,"unreadable":1}`, "[no files match]\n[1 file or directory could not be read]"},
 		{"no matches", "grep", `{"total":0,"returned_count":0}`, "[nothing matches]"},

@@ -188,6 +188,9 @@ func viewMatches(o object) json.RawMessage {
 	if b.Len() == 0 && o.number("total") == 0 {
 		b.WriteString("[nothing matches]\n")
 	}
+	if n := o.number("guarded"); n > 0 {
+		fmt.Fprintf(&b, "[files that may hold secrets were not searched: %d]\n", n)
+	}
 	o.unreadable(&b)
 	return o.paged(&b, "")
 }

@@ -55,7 +55,7 @@ func descriptions() []tool.Description {
   "required": ["pattern"]
 }`),
 		describe("grep", tool.GroupSearch, read, `Search file contents by line with a regular expression in RE2 syntax (no look-around, no back-references). `+
-			`Ignored files (.gitignore, .ignore), binary files and symbolic links are left out; a path that names an ignored directory searches it.`, `{
+			`Ignored files (.gitignore, .ignore), binary files, files that hold secrets and symbolic links are left out; a path that names an ignored directory searches it.`, `{
   "type": "object",
   "properties": {
     "pattern": {"type": "string", "description": "the expression"},
@@ -97,7 +97,7 @@ func descriptions() []tool.Description {
   "required": ["action"]
 }`),
 		describe("read_file", tool.GroupFile, read, `Read a text file, by default its first 2000 lines, or show an image (PNG, JPEG, GIF, WebP). `+
-			`offset and limit choose lines; a result that is truncated has a continuation, which reads on from there. Binary files are read with encoding base64.`, `{
+			`offset and limit choose lines; a result that is truncated has a continuation, which reads on from there. Binary files are read with encoding base64. Files that hold secrets (.env, keys, credentials) are refused.`, `{
   "type": "object",
   "properties": {
     "path": {"type": "string", "minLength": 1, "description": "the file, relative to the workspace or absolute"},

@@ -33,7 +33,7 @@ func (s *Set) editFile(ctx context.Context, c *call, a editArgs) (tool.Result, e
 	case len(*a.NewText) > tool.MaxFileBytes:
 		return tool.Result{}, tooLarge(len(*a.NewText))
 	}
-	name, err := s.o.Root.Name(a.Path)
+	name, err := s.fileName(c, a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -260,7 +260,7 @@ type presented struct {
 }
 
 func (s *Set) presentArtifact(ctx context.Context, c *call, a presentArgs) (tool.Result, error) {
-	name, err := s.o.Root.Name(a.Path)
+	name, err := s.fileName(c, a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}

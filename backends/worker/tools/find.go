@@ -53,7 +53,9 @@ type grepResult struct {
 	TotalMatches int `json:"total_matches,omitzero"`
 	// Unreadable counts files and directories that could not be searched.
 	Unreadable int64 `json:"unreadable,omitzero"`
-	paging     `json:",inline"`
+	// Guarded counts files that were not searched as they may hold secrets.
+	Guarded int64 `json:"guarded,omitzero"`
+	paging  `json:",inline"`
 }
 
 type grepLine struct {
@@ -90,7 +92,7 @@ func (s *Set) grep(ctx context.Context, c *call, a grepArgs) (tool.Result, error
 	if err != nil {
 		return tool.Result{}, err
 	}
-	res := grepResult{OutputMode: a.OutputMode, Unreadable: found.Unreadable}
+	res := grepResult{OutputMode: a.OutputMode, Unreadable: found.Unreadable, Guarded: found.Skipped}
 	if res.OutputMode == "" {
 		res.OutputMode = modeContent
 	}
@@ -137,9 +139,10 @@ func (s *Set) query(c *call, a grepArgs) (search.Query, error) {
 	q.Before, q.After = int(or(a.Before, around)), int(or(a.After, around))
 	q.Offset = int(or(a.Offset, 0))
 	var err error
-	if q.Base, err = s.o.Root.Name(a.Path); err != nil {
+	if q.Base, err = s.fileName(c, a.Path); err != nil {
 		return q, err
 	}
+	q.Skip = s.skipGuarded(c, q.Base)
 	if q.Matcher, err = search.NewMatcher(*a.Pattern, a.IgnoreCase); err != nil {
 		return q, refuse("pattern: %v (the syntax is RE2: no look-around, no back-references)", err)
 	}

@@ -79,7 +79,7 @@ func (s *Set) readFile(ctx context.Context, c *call, a readArgs) (tool.Result, e
 	if err := a.check(); err != nil {
 		return tool.Result{}, err
 	}
-	name, err := s.o.Root.Name(a.Path)
+	name, err := s.fileName(c, a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -43,7 +43,7 @@ func (s *Set) writeFile(ctx context.Context, c *call, a writeArgs) (tool.Result,
 	if err != nil {
 		return tool.Result{}, err
 	}
-	name, err := s.o.Root.Name(a.Path)
+	name, err := s.fileName(c, a.Path)
 	if err != nil {
 		return tool.Result{}, err
 	}

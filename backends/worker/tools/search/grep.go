@@ -46,7 +46,10 @@ type Query struct {
 	// Include are globs of the files to search; none means all. One without a
 	// slash is compared with names, one with a slash with the path below Base.
 	Include Globs
-	Mode    Mode
+	// Skip is asked about a file that would be searched, and concurrently; nil
+	// skips none.
+	Skip func(path string) bool
+	Mode Mode
 	// Before and After are lines of context, at most [MaxContext] each.
 	Before, After int
 	// Offset and Limit select results: matching lines for Content, else files.
@@ -67,6 +70,8 @@ type Found struct {
 	Lines    []Line
 	// Unreadable counts files and directories that could not be read.
 	Unreadable int64
+	// Skipped counts files that Query.Skip kept from being searched.
+	Skipped int64
 }
 
 // FileCount is a file and how many of its lines match.
@@ -87,12 +92,13 @@ type Line struct {
 // Grep searches files for lines. Results are sorted by path. Binary files are left
 // out; when Base is one, Grep fails with [ErrBinary].
 func Grep(ctx context.Context, root *workspace.Root, q Query) (Found, error) {
-	hits, unreadable, err := count(ctx, root, q)
+	var found Found
+	hits, err := count(ctx, root, q, &found)
 	if err != nil {
 		return Found{}, err
 	}
 	slices.SortFunc(hits, func(a, b FileCount) int { return cmp.Compare(a.Path, b.Path) })
-	found := Found{Total: len(hits), Unreadable: unreadable}
+	found.Total = len(hits)
 	for _, h := range hits {
 		found.Matches += h.Count
 	}
@@ -109,32 +115,34 @@ func Grep(ctx context.Context, root *workspace.Root, q Query) (Found, error) {
 	return found, lines(ctx, root, q, hits, &found)
 }
 
-// count finds the files with a match and counts their matching lines.
-func count(ctx context.Context, root *workspace.Root, q Query) ([]FileCount, int64, error) {
+// count finds the files with a match and counts their matching lines. It tells
+// found what it had to leave out.
+func count(ctx context.Context, root *workspace.Root, q Query, found *Found) ([]FileCount, error) {
 	limit := math.MaxInt
 	if q.Mode == Files {
 		limit = 1
 	}
 	info, err := root.Stat(q.Base)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if !info.IsDir() {
 		f, _, err := root.Open(q.Base)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		defer f.Close()
 		n, err := q.Matcher.count(new(scanner), cancelled{ctx, f}, limit)
 		if err != nil || n == 0 {
-			return nil, 0, err
+			return nil, err
 		}
-		return []FileCount{{q.Base, n}}, 0, nil
+		return []FileCount{{q.Base, n}}, nil
 	}
 	type state struct {
 		scanner    scanner
 		hits       []FileCount
 		unreadable int64
+		skipped    int64
 	}
 	states := make([]state, workers())
 	unreadable, err := walkFiles(ctx, root, q.Base, walkOptions{
@@ -142,6 +150,10 @@ func count(ctx context.Context, root *workspace.Root, q Query) ([]FileCount, int
 		keep:  q.Include.keeper(q.Base),
 		visit: func(worker int, f *file) error {
 			s := &states[worker]
+			if q.Skip != nil && q.Skip(f.path) {
+				s.skipped++
+				return nil
+			}
 			r, err := f.open()
 			n := 0
 			if err == nil {
@@ -166,11 +178,13 @@ func count(ctx context.Context, root *workspace.Root, q Query) ([]FileCount, int
 	for i := range states {
 		hits = append(hits, states[i].hits...)
 		unreadable += states[i].unreadable
+		found.Skipped += states[i].skipped
 	}
+	found.Unreadable = unreadable
 	if err == nil && len(hits) > maxFiles {
 		err = ErrTooMany
 	}
-	return hits, unreadable, err
+	return hits, err
 }
 
 // lines reads the page's lines: only the files that hold them are read again.
