@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 )
@@ -156,15 +154,3 @@ func params(v any) []byte {
 
 // environment is this process's with more.
 func environment(more ...string) []string { return append(os.Environ(), more...) }
-
-// timeCommand is the median time of a command of this machine whose output is
-// read.
-func timeCommand(ctx context.Context, n int, name string, args ...string) (time.Duration, error) {
-	return median(ctx, n, func() error {
-		out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("%s: %w: %s", name, err, out)
-		}
-		return nil
-	})
-}

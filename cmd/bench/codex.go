@@ -96,24 +96,9 @@ func (c *codex) run() error {
 
 // codexRows compares with the exec-server of codex, from the same client.
 func codexRows(ctx context.Context, b *bench) (err error) {
-	start, err := b.startTime(ctx)
-	if err != nil {
+	if err := codexStart(ctx, b); err != nil {
 		return err
 	}
-	other, err := medianOf(ctx, rareRounds, func() (time.Duration, error) {
-		start := time.Now()
-		c, err := startCodex(ctx)
-		d := time.Since(start)
-		if err != nil {
-			return 0, err
-		}
-		return d, c.stop()
-	})
-	if err != nil {
-		return err
-	}
-	b.add(codexStartWork, atMost(start, codexProgram, other, 1))
-
 	c, err := startCodex(ctx)
 	if err != nil {
 		return err
@@ -153,15 +138,35 @@ func codexRows(ctx context.Context, b *bench) (err error) {
 		if !b.wants(w.work) {
 			continue
 		}
-		ours, err := median(ctx, w.rounds, w.ours)
+		ours, other, err := versus(ctx, w.rounds, w.ours, w.other)
 		if err != nil {
 			return err
-		}
-		other, err := median(ctx, w.rounds, w.other)
-		if err != nil {
-			return fmt.Errorf("%s: %w", codexProgram, err)
 		}
 		b.add(w.work, w.row(ours, other))
 	}
 	return s.delete(id)
+}
+
+func codexStart(ctx context.Context, b *bench) error {
+	if !b.wants(codexStartWork) {
+		return nil
+	}
+	start, err := b.startTime(ctx)
+	if err != nil {
+		return err
+	}
+	other, err := medianOf(ctx, rareRounds, func() (time.Duration, error) {
+		start := time.Now()
+		c, err := startCodex(ctx)
+		d := time.Since(start)
+		if err != nil {
+			return 0, err
+		}
+		return d, c.stop()
+	})
+	if err != nil {
+		return err
+	}
+	b.add(codexStartWork, atMost(start, codexProgram, other, 1))
+	return nil
 }

@@ -79,11 +79,11 @@ func dockerOpen(ctx context.Context, b *bench, s *service) error {
 		return nil
 	}
 	var ids []string
-	d, err := median(ctx, rareRounds, func() error {
+	d, peer, err := versus(ctx, rareRounds, func() error {
 		id, err := s.open("box")
 		ids = append(ids, id)
 		return err
-	})
+	}, command(ctx, "docker", "run", "--rm", "--network", "none", benchImage, "true"))
 	if err != nil {
 		return err
 	}
@@ -91,10 +91,6 @@ func dockerOpen(ctx context.Context, b *bench, s *service) error {
 		if err := s.delete(id); err != nil {
 			return err
 		}
-	}
-	peer, err := timeCommand(ctx, rareRounds, "docker", "run", "--rm", "--network", "none", benchImage, "true")
-	if err != nil {
-		return err
 	}
 	b.add(dockerOpenWork, atMost(d, "docker run --rm", peer, 1.2))
 	return nil
@@ -126,7 +122,7 @@ func dockerRead(ctx context.Context, b *bench, s *service, id, peer string) erro
 			return err
 		}
 	}
-	other, err := timeCommand(ctx, slowRounds, "docker", "exec", peer, "cat", "/etc/passwd")
+	other, err := median(ctx, slowRounds, command(ctx, "docker", "exec", peer, "cat", "/etc/passwd"))
 	if err != nil {
 		return err
 	}
@@ -144,7 +140,7 @@ func dockerBash(ctx context.Context, b *bench, s *service, id, peer string) erro
 	if err != nil {
 		return err
 	}
-	other, err := timeCommand(ctx, slowRounds, "docker", "exec", peer, "true")
+	other, err := median(ctx, slowRounds, command(ctx, "docker", "exec", peer, "true"))
 	if err != nil {
 		return err
 	}

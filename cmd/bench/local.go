@@ -44,7 +44,7 @@ func programRows(ctx context.Context, b *bench) error {
 		if err != nil {
 			return err
 		}
-		bare, err := timeCommand(ctx, slowRounds, b.caisson, "version")
+		bare, err := median(ctx, slowRounds, command(ctx, b.caisson, "version"))
 		if err != nil {
 			return err
 		}
@@ -68,16 +68,22 @@ func programRows(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// startTime is the time from starting the program to its answer.
-func (b *bench) startTime(ctx context.Context) (time.Duration, error) {
+// startTime is the time from starting the program to its answer, with state
+// directories that are there, as at every start but the first.
+func (b *bench) startTime(ctx context.Context) (d time.Duration, err error) {
+	dir, err := os.MkdirTemp("", "caisson-bench-")
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	return medianOf(ctx, slowRounds, func() (time.Duration, error) {
 		start := time.Now()
-		s, err := b.start(ctx, "{}")
+		s, err := b.startIn(ctx, dir, "{}")
 		d := time.Since(start)
 		if err != nil {
 			return 0, err
 		}
-		return d, s.stop()
+		return d, s.end()
 	})
 }
 
@@ -139,11 +145,12 @@ func localRead(ctx context.Context, b *bench, s *service, id string) error {
 	if err := writeText(filepath.Join(s.workspace, "small.txt"), smallFile); err != nil {
 		return err
 	}
-	floor, err := pipeFloor(ctx, smallFile)
+	pass, end, err := pipeFloor(ctx, smallFile)
 	if err != nil {
 		return err
 	}
-	d, err := median(ctx, rounds*5, s.tool(id, "read_file", map[string]any{"path": "small.txt"}))
+	d, floor, err := versus(ctx, rounds*5, s.tool(id, "read_file", map[string]any{"path": "small.txt"}), pass)
+	err = errors.Join(err, end())
 	if err != nil {
 		return err
 	}
@@ -184,11 +191,7 @@ func localBash(ctx context.Context, b *bench, s *service, id string) error {
 	if !b.wants(bashWork) {
 		return nil
 	}
-	floor, err := timeCommand(ctx, rounds, "bash", "-c", "true")
-	if err != nil {
-		return err
-	}
-	d, err := median(ctx, rounds, s.tool(id, "bash", map[string]any{"command": "true"}))
+	d, floor, err := versus(ctx, rounds, s.tool(id, "bash", map[string]any{"command": "true"}), command(ctx, "bash", "-c", "true"))
 	if err != nil {
 		return err
 	}
@@ -200,13 +203,9 @@ func localProcess(ctx context.Context, b *bench, s *service, id string) error {
 	if !b.wants(processWork) {
 		return nil
 	}
-	floor, err := timeCommand(ctx, rounds, "/bin/true")
-	if err != nil {
-		return err
-	}
-	d, err := median(ctx, rounds, func() error {
+	d, floor, err := versus(ctx, rounds, func() error {
 		return s.run(protocol.ProcessStartParams{SessionID: id, Argv: []string{"/bin/true"}})
-	})
+	}, command(ctx, "/bin/true"))
 	if err != nil {
 		return err
 	}
@@ -222,16 +221,9 @@ func localOutput(ctx context.Context, b *bench, s *service, id string) error {
 	}
 	writer := fmt.Sprintf("head -c %d /dev/zero", output)
 	file := filepath.Join(s.dir, "output")
-	floor, err := timeCommand(ctx, rareRounds, "bash", "-c", writer+" >"+file)
-	if err != nil {
-		return err
-	}
-	if err := os.Remove(file); err != nil {
-		return err
-	}
-	d, err := median(ctx, rareRounds, func() error {
+	d, floor, err := versus(ctx, rareRounds, func() error {
 		return s.run(protocol.ProcessStartParams{SessionID: id, Command: writer})
-	})
+	}, command(ctx, "bash", "-c", writer+" >"+file))
 	if err != nil {
 		return err
 	}
@@ -308,11 +300,8 @@ func searchRows(ctx context.Context, b *bench) (err error) {
 	if err != nil {
 		return err
 	}
-	peer, err := timeCommand(ctx, slowRounds, "rg", "--count", "func.*Deadline", s.workspace)
-	if err != nil {
-		return err
-	}
-	d, err := median(ctx, slowRounds, s.tool(id, "grep", map[string]any{"pattern": "func.*Deadline", "output_mode": "count"}))
+	d, peer, err := versus(ctx, slowRounds, s.tool(id, "grep", map[string]any{"pattern": "func.*Deadline", "output_mode": "count"}),
+		command(ctx, "rg", "--count", "func.*Deadline", s.workspace))
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,9 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -46,6 +46,29 @@ func medianOf(ctx context.Context, n int, f func() (time.Duration, error)) (time
 	times = times[warm:]
 	slices.Sort(times)
 	return times[len(times)/2], nil
+}
+
+// versus is the medians of ours and of the other, which take turns: whatever
+// else the machine does, both get their share of it, and the ratio holds.
+func versus(ctx context.Context, n int, ours, other func() error) (d, otherD time.Duration, err error) {
+	var others []time.Duration
+	d, err = medianOf(ctx, n, func() (time.Duration, error) {
+		start := time.Now()
+		err := other()
+		others = append(others, time.Since(start))
+		if err != nil {
+			return 0, err
+		}
+		start = time.Now()
+		err = ours()
+		return time.Since(start), err
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	others = others[len(others)-n:]
+	slices.Sort(others)
+	return d, others[n/2], nil
 }
 
 // atMost is a row in which ours should take at most factor times the other.
@@ -99,41 +122,37 @@ func pong() {
 	}
 }
 
-// pipeFloor is how long two Go processes take to pass a line of size bytes to
-// and fro over pipes: nothing that speaks over stdio can be faster.
-func pipeFloor(ctx context.Context, size int) (d time.Duration, err error) {
+// pipeFloor returns a function that passes a line of size bytes to another Go
+// process and back over pipes, and one that ends that process: nothing that
+// speaks over stdio can be faster.
+func pipeFloor(ctx context.Context, size int) (pass, end func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return 0, err
+		return nil, nil, err
 	}
-	child := exec.CommandContext(ctx, self, pongArg)
-	in, err := child.StdinPipe()
+	child, err := dial(exec.CommandContext(ctx, self, pongArg))
 	if err != nil {
-		return 0, err
+		return nil, nil, err
 	}
-	out, err := child.StdoutPipe()
-	if err != nil {
-		return 0, err
-	}
-	if err := child.Start(); err != nil {
-		return 0, err
-	}
-	line := make([]byte, size)
-	for i := range line {
-		line[i] = 'x'
-	}
-	line[size-1] = '\n'
-	back := make([]byte, size)
-	d, err = median(ctx, rounds*5, func() error {
-		if _, err := in.Write(line); err != nil {
+	line := append(bytes.Repeat([]byte{'x'}, size-1), '\n')
+	child.lines = true
+	return func() error {
+		if _, err := child.in.Write(line); err != nil {
 			return err
 		}
-		_, err := io.ReadFull(out, back)
+		_, err := child.read()
 		return err
-	})
-	in.Close()
-	if werr := child.Wait(); err == nil {
-		err = werr
+	}, child.close, nil
+}
+
+// command returns a function that runs a command of this machine and reads its
+// output.
+func command(ctx context.Context, name string, args ...string) func() error {
+	return func() error {
+		out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%s: %w: %s", name, err, out)
+		}
+		return nil
 	}
-	return d, err
 }

@@ -23,22 +23,27 @@ type service struct {
 	exits     map[string]bool // processes whose exited event came
 }
 
-// start starts a service on the configuration. It returns when the service
-// has answered initialize.
+// start starts a service on the configuration, with state of its own. It
+// returns when the service has answered initialize.
 func (b *bench) start(ctx context.Context, config string) (*service, error) {
 	dir, err := os.MkdirTemp("", "caisson-bench-")
 	if err != nil {
 		return nil, err
 	}
-	s := &service{dir: dir, workspace: filepath.Join(dir, "workspace"), exits: map[string]bool{}}
-	err = errors.Join(os.Mkdir(s.workspace, 0o700), os.WriteFile(s.config(), []byte(config), 0o600))
-	if err == nil {
-		err = s.begin(ctx, b.caisson)
-	}
+	s, err := b.startIn(ctx, dir, config)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return s, nil
+}
+
+// startIn is start in a directory that may have been used before.
+func (b *bench) startIn(ctx context.Context, dir, config string) (*service, error) {
+	s := &service{dir: dir, workspace: filepath.Join(dir, "workspace"), exits: map[string]bool{}}
+	if err := errors.Join(os.MkdirAll(s.workspace, 0o700), os.WriteFile(s.config(), []byte(config), 0o600)); err != nil {
+		return nil, err
+	}
+	return s, s.begin(ctx, b.caisson)
 }
 
 func (s *service) config() string { return filepath.Join(s.dir, "config.json") }
@@ -73,10 +78,13 @@ func (s *service) event(method string, message []byte) {
 	}
 }
 
-func (s *service) stop() error {
+// stop ends the service and removes its state.
+func (s *service) stop() error { return errors.Join(s.end(), os.RemoveAll(s.dir)) }
+
+func (s *service) end() error {
 	_, err := s.call(protocol.MethodShutdown, []byte("null"))
 	err = errors.Join(err, s.send("", protocol.MethodExit, []byte("null")))
-	return errors.Join(err, s.close(), os.RemoveAll(s.dir))
+	return errors.Join(err, s.close())
 }
 
 // ask makes a request and decodes its result.
