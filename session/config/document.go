@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"strconv"
@@ -38,7 +39,11 @@ type document struct {
 func read(name string) (*document, *Error) {
 	info, err := os.Stat(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		link := dangling(name)
+		if link == "" {
+			return nil, nil
+		}
+		err = fmt.Errorf("cannot be read: the link %s leads nowhere", link)
 	}
 	if err == nil && !info.Mode().IsRegular() {
 		// Opening a pipe would wait for its writer.
@@ -57,6 +62,26 @@ func read(name string) (*document, *Error) {
 		return nil, &Error{File: name, Message: reason(err)}
 	}
 	return parse(name, buf.Bytes())
+}
+
+// dangling is the link on the way to a file that is not there, or the file
+// itself, that leads nowhere; "" when there is none. Whoever made the link has
+// a configuration, which is away for now.
+func dangling(name string) string {
+	for {
+		info, err := os.Lstat(name)
+		if err == nil {
+			if _, err := os.Stat(name); err != nil && info.Mode()&os.ModeSymlink != 0 {
+				return name
+			}
+			return ""
+		}
+		above := filepath.Dir(name)
+		if above == name {
+			return ""
+		}
+		name = above
+	}
 }
 
 // reason takes the path out of an error that is printed beside it.

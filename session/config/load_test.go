@@ -237,6 +237,27 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
+// A link that leads nowhere is no machine without a configuration.
+func TestDangling(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(filepath.Join(dir, "away"), link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{link, filepath.Join(link, "config.json"), filepath.Join(link, "caisson", "config.json")} {
+		var e *Error
+		if _, err := Load(path); !errors.As(err, &e) || e.File != path || !strings.Contains(e.Message, link) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "away"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(filepath.Join(link, "caisson", "config.json")); err != nil {
+		t.Errorf("no file behind a link that leads somewhere: %v", err)
+	}
+}
+
 func TestSchema(t *testing.T) {
 	s, err := Schema()
 	if err != nil {

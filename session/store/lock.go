@@ -13,7 +13,7 @@ import (
 
 // BusyError is a lock that another owner has.
 type BusyError struct {
-	PID int // 0 when the owner has not written it yet
+	PID int // 0 when the owner has not written it, or could not
 }
 
 func (e *BusyError) Error() string {
@@ -93,18 +93,20 @@ func lock(dir string) (*Lock, error) {
 			}
 			continue
 		}
-		pid := strconv.Itoa(os.Getpid()) + "\n"
-		if err := errors.Join(f.Truncate(0), writeAt(f, pid)); err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
+		sign(f)
 		return &Lock{f}, nil
 	}
 	return nil, fmt.Errorf("%s is removed and made again all the time", file)
 }
 
-func writeAt(f *os.File, s string) error {
-	_, err := f.WriteAt([]byte(s), 0)
-	return err
+// sign writes our pid into a lock that we hold. On a full disk the lock stays
+// without it, and holds all the same: what is to be removed to make room is
+// locked first.
+func sign(f *os.File) {
+	if err := f.Truncate(0); err != nil {
+		return
+	}
+	_, _ = f.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
 }
 
 // owner reads the pid in a lock.
