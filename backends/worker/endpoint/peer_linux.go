@@ -103,6 +103,25 @@ func ServerPID(ctx context.Context, path string) (int, error) {
 	return int(cred.Pid), nil
 }
 
+// Wake makes the process that listens at the other end of c run again, if it was
+// stopped: a command can do that to its worker, which then would neither answer
+// nor end. One that runs notices nothing.
+func Wake(c *net.UnixConn) error {
+	cred, err := credentials(c)
+	if err != nil {
+		return err
+	}
+	if cred.Pid == 0 {
+		return nil // outside of our pid namespace: whoever lives there can wake it
+	}
+	// One that is somebody else's, or gone, is not ours to wake.
+	err = unix.Kill(int(cred.Pid), unix.SIGCONT)
+	if err != nil && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("wake process %d: %w", cred.Pid, err)
+	}
+	return nil
+}
+
 // credentials are those of the process at the other end of c when it connected
 // or began to listen.
 func credentials(c *net.UnixConn) (*unix.Ucred, error) {

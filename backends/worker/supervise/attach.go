@@ -115,11 +115,15 @@ func Connect(ctx context.Context, o worker.Options, start func(context.Context) 
 
 func dial(ctx context.Context, path string) (*net.UnixConn, error) {
 	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", path)
+	c, err := d.DialContext(ctx, "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the worker: %w", err)
 	}
-	return conn.(*net.UnixConn), nil
+	conn := c.(*net.UnixConn)
+	if err := endpoint.Wake(conn); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect to the worker: %w", err), conn.Close())
+	}
+	return conn, nil
 }
 
 // nobodyThere reports whether a dial failed because nothing listens.

@@ -83,6 +83,32 @@ func TestAttach(t *testing.T) {
 	}
 }
 
+// A worker that was stopped, as one of its commands can do, goes on for the next
+// host.
+func TestAttachWakes(t *testing.T) {
+	o := AttachOptions{Worker: options(t)}
+	t.Cleanup(func() { endWorker(t, o.Worker) })
+	root := t.TempDir()
+	first := startAttach(t, o)
+	p := startProcess(t, connect(t, first, "", root), "sleep 1000")
+	pid := workerPID(t, o.Worker)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := first.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, startAttach(t, o), "", root)
+	if got := getProcess(t, c, p.ID); got.PID != p.PID || got.Status.Terminal() {
+		t.Errorf("the process is %+v", got)
+	}
+}
+
 // Killed, an attach takes nothing along.
 func TestAttachKilled(t *testing.T) {
 	o := AttachOptions{Worker: options(t)}
