@@ -180,12 +180,15 @@ func (s *live) provision(ctx context.Context, backend backends.Backend, p backen
 		return nil, known(err)
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	err = st.Describe(store.Environment{
+	described, err := st.Describe(store.Environment{
 		Identity: saved.Environment, Backend: saved.Profile.Backend, Profile: saved.Profile.Name,
 		Shared: saved.Profile.Shared, CreatedAt: s.m.o.Now(),
 	})
 	if err != nil {
 		return nil, known(err)
+	}
+	if err := s.sameIncarnation(described); err != nil {
+		return nil, err
 	}
 	b, err := s.m.binding(saved)
 	if err != nil {
@@ -199,10 +202,9 @@ func (s *live) provision(ctx context.Context, backend backends.Backend, p backen
 		b.Secrets.Environment = nil
 	}
 	env, err := backend.Open(ctx, b, p)
-	if tool.KindOf(err) == tool.EnvironmentLost && b.Provisioned && onHost(saved) {
-		// Nothing but the environment's shell is gone: the files lie on the host.
+	if tool.KindOf(err) == tool.EnvironmentLost && b.Provisioned && missesNothing(saved) {
 		p.Report("The environment is gone and is made anew")
-		if err := st.MarkProvisioned(saved.Environment, false); err != nil {
+		if described, err = st.Renew(described); err != nil {
 			return nil, known(err)
 		}
 		b.Provisioned = false
@@ -219,7 +221,42 @@ func (s *live) provision(ctx context.Context, backend backends.Backend, p backen
 			return nil, known(errors.Join(err, env.Shutdown(ctx), backend.Remove(ctx, b)))
 		}
 	}
+	if err := s.enter(described); err != nil {
+		return nil, known(errors.Join(err, env.Detach(ctx)))
+	}
 	return env, nil
+}
+
+// sameIncarnation refuses a shared environment that was removed after the
+// session had been in it, and made anew for others: what the session had is lost,
+// and the other must not pass for it.
+func (s *live) sameIncarnation(e store.Environment) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.saved.Incarnation
+	if was == "" || was == e.Incarnation || onHost(s.saved) {
+		return nil
+	}
+	s.saved.Removed = true
+	return removedWith(s.id)
+}
+
+// enter notes which incarnation of a shared environment the session is in.
+func (s *live) enter(e store.Environment) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !e.Shared || s.saved.Incarnation == e.Incarnation {
+		return nil
+	}
+	s.saved.Incarnation = e.Incarnation
+	return s.m.store.Save(s.saved)
+}
+
+// missesNothing reports whether a session loses nothing when a new environment
+// takes the place of its own that is gone: because the files lie on the host, or
+// because it is new to one that others shared until the idle limit.
+func missesNothing(b store.Session) bool {
+	return onHost(b) || b.Profile.Shared && !b.Profile.Persistent && b.Incarnation == ""
 }
 
 // onHost reports whether everything that a session would miss lies on the

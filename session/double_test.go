@@ -483,6 +483,9 @@ func (e *doubleEnvironment) Read(ctx context.Context, id string, o tool.ReadOpti
 }
 
 func (e *doubleEnvironment) Write(ctx context.Context, id string, data []byte) (tool.Process, error) {
+	if p, err := e.Get(ctx, id); err != nil {
+		return p, err
+	}
 	e.w.set(func() { e.at.output[id] = append(e.at.output[id], data...) })
 	return e.Get(ctx, id)
 }
@@ -492,15 +495,24 @@ func (e *doubleEnvironment) CloseStdin(ctx context.Context, id string) (tool.Pro
 }
 
 func (e *doubleEnvironment) Resize(ctx context.Context, id string, size tool.TTY) (tool.Process, error) {
+	if p, err := e.Get(ctx, id); err != nil {
+		return p, err
+	}
 	e.change(id, tool.EventUpdated, func(p *tool.Process) { p.TTY = &size })
 	return e.Get(ctx, id)
 }
 
 func (e *doubleEnvironment) Signal(ctx context.Context, id, signal string) (tool.Process, error) {
+	if p, err := e.Get(ctx, id); err != nil {
+		return p, err
+	}
 	e.change(id, tool.EventStopped, func(p *tool.Process) { p.Status, p.Signal = tool.ProcessStopped, signal })
 	return e.Get(ctx, id)
 }
 
 func (e *doubleEnvironment) Stop(ctx context.Context, id string) (tool.Process, error) {
+	if p, err := e.Get(ctx, id); err != nil {
+		return p, err
+	}
 	return e.Signal(ctx, id, "SIGTERM")
 }

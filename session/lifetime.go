@@ -16,6 +16,10 @@ import (
 // somebody else holds.
 const lockBudget = 10 * time.Second
 
+// dropBudget bounds how long a session that could not be opened is cleaned up
+// after, which may mean to remove an environment.
+const dropBudget = 30 * time.Second
+
 // Close ends the session: its processes are stopped and its environment is
 // removed, or kept when it is persistent or another session is bound to it.
 // When that fails the session and all that it has are kept for inspection.
@@ -230,7 +234,7 @@ func (m *Manager) others(saved store.Session, closed bool) (bool, error) {
 	return slices.ContainsFunc(list, func(l store.Listed) bool {
 		// One that cannot be read may be bound to this environment too: nothing
 		// is removed under it.
-		return l.ID != saved.ID && (l.Err != nil || l.Environment == saved.Environment && (closed || !l.Closed))
+		return l.ID != saved.ID && (l.Err != nil || l.Environment == saved.Environment && !l.Removed && (closed || !l.Closed))
 	}), nil
 }
 

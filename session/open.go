@@ -91,19 +91,26 @@ func (m *Manager) create(ctx context.Context, r OpenRequest, p backends.Progress
 	if err := m.store.Save(saved); err != nil {
 		return Session{}, false, known(errors.Join(err, m.store.Forget(saved.ID), lock.Release()))
 	}
+	s, err := m.takeUp(ctx, saved, lock, r.Deferred, p)
+	return s, false, err
+}
+
+// takeUp makes a new session that is saved one of this service's, and opens its
+// environment unless that is deferred.
+func (m *Manager) takeUp(ctx context.Context, saved store.Session, lock *store.Lock, deferred bool, p backends.Progress) (Session, error) {
 	l := m.newLive(saved, lock)
 	if err := m.add(l); err != nil {
-		return Session{}, false, errors.Join(err, m.store.Forget(saved.ID), lock.Release())
+		return Session{}, errors.Join(err, m.store.Forget(saved.ID), lock.Release())
 	}
 	m.expireArtifacts()
 	m.sink.SessionChanged(l.current())
-	if r.Deferred {
-		return l.current(), false, nil
+	if deferred {
+		return l.current(), nil
 	}
 	if _, err := l.environment(ctx, p); err != nil {
-		return Session{}, false, m.undo(l, err)
+		return Session{}, m.undo(l, err)
 	}
-	return l.current(), false, nil
+	return l.current(), nil
 }
 
 // undo forgets a new session whose environment could not be made. One whose
@@ -121,28 +128,26 @@ func (m *Manager) undo(l *live, cause error) error {
 	l.become(StateClosed, cause)
 	l.mu.Unlock()
 	m.remove(l)
-	err = errors.Join(m.dropEnvironment(l.saved), m.store.Forget(l.id), l.lock.Release())
+	err = errors.Join(l.drop(), m.store.Forget(l.id), l.lock.Release())
 	if err != nil {
 		m.log.Warn("a session that could not be opened was not wholly forgotten", "session", l.id, "error", err)
 	}
 	return cause
 }
 
-// dropEnvironment removes the directory of an environment that never was,
-// unless another session is bound to it.
-func (m *Manager) dropEnvironment(saved store.Session) error {
-	ctx, cancel := context.WithTimeout(context.Background(), lockBudget)
+// drop removes what there is of a new session's environment, unless another
+// session is bound to it. A shared one may be provisioned and have lost its last
+// other session in this moment.
+func (s *live) drop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), dropBudget)
 	defer cancel()
-	lock, err := m.store.LockEnvironment(ctx, saved.Environment)
-	if err != nil {
-		return err
-	}
-	others, err := m.others(saved, false)
-	is, provisioned := m.store.Provisioned(saved.Environment)
-	if err = errors.Join(err, provisioned); err == nil && !others && !is {
-		err = m.store.RemoveEnvironment(saved.Environment)
-	}
-	return errors.Join(err, lock.Release())
+	return s.withLockedEnvironment(ctx, func(b backends.Binding, backend backends.Backend) error {
+		others, err := s.m.others(s.saved, true)
+		if err != nil || others {
+			return known(err)
+		}
+		return s.remove(ctx, backend, b)
+	})
 }
 
 // resume opens a session of the state directory as it was saved.
@@ -160,8 +165,7 @@ func (m *Manager) resume(ctx context.Context, saved store.Session, r OpenRequest
 		err = errors.Join(unknownSession(r.SessionID), m.store.Forget(r.SessionID))
 	}
 	if err == nil && saved.Removed && !onHost(saved) {
-		err = tool.Errorf(tool.EnvironmentLost, "the session %q was closed, and its environment was removed then", saved.ID).
-			WithHint("Open a new session; a persistent profile keeps its files when a session is closed.")
+		err = removedWith(saved.ID)
 	}
 	if err != nil {
 		return Session{}, known(errors.Join(err, lock.Release()))
@@ -188,6 +192,13 @@ func (m *Manager) resume(ctx context.Context, saved store.Session, r OpenRequest
 		return Session{}, err
 	}
 	return l.current(), nil
+}
+
+// removedWith is the error of a session whose environment went when it, or the
+// last one that shared it, was closed.
+func removedWith(id string) error {
+	return tool.Errorf(tool.EnvironmentLost, "the session %q was closed, and its environment was removed then", id).
+		WithHint("Open a new session; a persistent profile keeps its files when a session is closed.")
 }
 
 // reopen is Open for a session that this service has open.

@@ -77,6 +77,10 @@ type Session struct {
 	// was removed then.
 	Closed  bool `json:"closed,omitempty"`
 	Removed bool `json:"removed,omitempty"`
+	// Incarnation is that of the shared environment when the session was first
+	// in it, so that one that was removed and made anew by others is not taken
+	// for it.
+	Incarnation string `json:"incarnation,omitempty"`
 }
 
 // Environment describes an environment for whoever looks at its directory.
@@ -87,6 +91,9 @@ type Environment struct {
 	Profile   string    `json:"profile"`
 	Shared    bool      `json:"shared,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
+	// Incarnation tells this environment from every other one of its identity,
+	// before and after. [Store.Describe] makes it.
+	Incarnation string `json:"incarnation,omitempty"`
 }
 
 // Store is an open store. Its methods may be called concurrently, also while
@@ -278,24 +285,36 @@ func (s *Store) environment(identity string, names ...string) string {
 	return filepath.Join(append([]string{s.environments(), identity}, names...)...)
 }
 
-// Describe writes an environment's description, unless it has one.
-func (s *Store) Describe(e Environment) error {
+// Describe writes an environment's description, unless it has one, and returns
+// the one that it has.
+func (s *Store) Describe(e Environment) (Environment, error) {
 	if err := privateDir(s.environment(e.Identity)); err != nil {
-		return err
+		return Environment{}, err
 	}
 	file := s.environment(e.Identity, "environment.json")
 	var old Environment
 	err := readJSON(file, &old)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		e.Format = format
-		return writeJSON(file, e)
+		e.Format, e.Incarnation = format, randomHex(8)
+		return e, writeJSON(file, e)
 	case err != nil:
-		return err
+		return Environment{}, err
 	case old.Format != format || old.Identity != e.Identity:
-		return &BrokenError{file, errors.New("it describes another environment")}
+		return Environment{}, &BrokenError{file, errors.New("it describes another environment")}
 	}
-	return nil
+	return old, nil
+}
+
+// Renew notes that the environment was not created, as another incarnation of
+// the one that e describes, and returns that one's description. Its lock is held
+// by the caller.
+func (s *Store) Renew(e Environment) (Environment, error) {
+	if err := s.MarkProvisioned(e.Identity, false); err != nil {
+		return Environment{}, err
+	}
+	e.Incarnation = randomHex(8)
+	return e, writeJSON(s.environment(e.Identity, "environment.json"), e)
 }
 
 // StateDir is the environment's own directory for its backend, which is made.
@@ -372,17 +391,18 @@ func writeJSON(file string, v any) error {
 
 // readFile reads a regular file of at most maxRecord bytes.
 func readFile(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	// Before it is opened: opening a pipe would wait for its writer.
+	if !info.Mode().IsRegular() || info.Size() > maxRecord {
+		return nil, &BrokenError{file, fmt.Errorf("it is not a file of at most %d bytes", maxRecord)}
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxRecord {
-		return nil, &BrokenError{file, fmt.Errorf("it is not a file of at most %d bytes", maxRecord)}
-	}
 	return io.ReadAll(io.LimitReader(f, maxRecord))
 }

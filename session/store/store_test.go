@@ -120,7 +120,7 @@ func TestModes(t *testing.T) {
 	if _, err := s.Token("a"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Describe(Environment{Identity: identity}); err != nil {
+	if _, err := s.Describe(Environment{Identity: identity}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.MarkProvisioned(identity, true); err != nil {
@@ -215,7 +215,7 @@ func TestBroken(t *testing.T) {
 	})
 	t.Run("environment", func(t *testing.T) {
 		s := open(t)
-		if err := s.Describe(Environment{Identity: identity}); err != nil {
+		if _, err := s.Describe(Environment{Identity: identity}); err != nil {
 			t.Fatal(err)
 		}
 		file := s.environment(identity, "environment.json")
@@ -223,7 +223,7 @@ func TestBroken(t *testing.T) {
 			t.Fatal(err)
 		}
 		var broken *BrokenError
-		if err := s.Describe(Environment{Identity: identity}); !errors.As(err, &broken) {
+		if _, err := s.Describe(Environment{Identity: identity}); !errors.As(err, &broken) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -302,7 +302,7 @@ func TestEnvironments(t *testing.T) {
 		t.Errorf("%t, %v", is, err)
 	}
 	for range 2 {
-		if err := s.Describe(Environment{Identity: identity, Backend: "docker"}); err != nil {
+		if _, err := s.Describe(Environment{Identity: identity, Backend: "docker"}); err != nil {
 			t.Fatal(err)
 		}
 	}
