@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/workspace"
@@ -133,7 +134,10 @@ func forPeople(name string, err error) error {
 		return e
 	}
 	kind := tool.Internal
-	for _, known := range []error{fs.ErrNotExist, fs.ErrExist, workspace.ErrNotDirectory, workspace.ErrSpecial} {
+	for _, known := range []error{
+		fs.ErrNotExist, fs.ErrExist, workspace.ErrNotDirectory, workspace.ErrSpecial,
+		syscall.EISDIR, syscall.ELOOP, syscall.ENAMETOOLONG,
+	} {
 		if errors.Is(err, known) {
 			kind = tool.InvalidParams
 		}

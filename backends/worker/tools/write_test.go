@@ -149,11 +149,17 @@ func TestFileSystem(t *testing.T) {
 	if info, err := b.WriteFile(ctx, "new/file", []byte("abc")); err != nil || info.Size != 3 || info.Path != "new/file" || info.Name != "file" {
 		t.Errorf("WriteFile: %+v, %v", info, err)
 	}
+	if err := os.Symlink("circle", filepath.Join(b.dir, "circle")); err != nil {
+		t.Fatal(err)
+	}
 	for kind, f := range map[string]func() error{
 		"missing":   func() error { _, err := b.Stat(ctx, "nothing"); return err },
 		"no dir":    func() error { _, err := b.ReadDirectory(ctx, "exec"); return err },
 		"a dir":     func() error { _, err := b.ReadFile(ctx, "dir", 0, 1); return err },
 		"negative":  func() error { _, err := b.ReadFile(ctx, "exec", -1, 1); return err },
+		"onto dir":  func() error { _, err := b.WriteFile(ctx, ".", nil); return err },
+		"circle":    func() error { _, err := b.ReadFile(ctx, "circle", 0, 1); return err },
+		"long name": func() error { _, err := b.WriteFile(ctx, strings.Repeat("x", 300), nil); return err },
 		"too large": func() error { _, err := b.WriteFile(ctx, "x", make([]byte, tool.MaxFileBytes+1)); return err },
 	} {
 		if err := f(); tool.KindOf(err) != tool.InvalidParams {
