@@ -85,10 +85,9 @@ func laterMethods() map[string]method {
 			WithHint("check the capability that names it in the answer to initialize")
 	}
 	return map[string]method{
-		protocol.MethodSessionFork: {later, slotless},
-		protocol.MethodToolOffer:   {later, slotless},
-		protocol.MethodJobRun:      {later, slotless},
-		protocol.MethodCodeRun:     {later, slotless},
+		protocol.MethodToolOffer: {later, slotless},
+		protocol.MethodJobRun:    {later, slotless},
+		protocol.MethodCodeRun:   {later, slotless},
 	}
 }
 

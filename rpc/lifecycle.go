@@ -45,6 +45,7 @@ func (r *request) initialize(ctx context.Context, p *protocol.InitializeParams) 
 			MaxMessageBytes:  protocol.MaxMessageBytes,
 			MaxArtifactBytes: protocol.MaxArtifactBytes,
 			FileSystem:       true,
+			SessionFork:      true,
 			ProcessTTY:       opened.ProcessTTY,
 			ProcessSubscribe: true,
 		},

@@ -13,6 +13,7 @@ func sessionMethods() map[string]method {
 		protocol.MethodSessionOpen:   {bind((*request).sessionOpen), slotted},
 		protocol.MethodSessionGet:    {bind((*request).sessionGet), slotless},
 		protocol.MethodSessionList:   {bind((*request).sessionList), slotless},
+		protocol.MethodSessionFork:   {bind((*request).sessionFork), slotted},
 		protocol.MethodSessionClose:  {bind((*request).sessionClose), slotted},
 		protocol.MethodSessionDelete: {bind((*request).sessionDelete), slotted},
 	}
@@ -65,6 +66,13 @@ func (r *request) constraints(c *protocol.Constraints) (session.Constraints, err
 
 func (r *request) sessionGet(ctx context.Context, p *protocol.SessionParams) (*protocol.SessionResult, error) {
 	s, err := r.sessions().Get(ctx, p.SessionID)
+	return sessionResult(s, err)
+}
+
+func (r *request) sessionFork(ctx context.Context, p *protocol.SessionForkParams) (*protocol.SessionResult, error) {
+	progress := r.begin(p.WorkDoneToken, "Forking a session")
+	defer progress.end()
+	s, err := r.sessions().Fork(ctx, session.ForkRequest{SessionID: p.SessionID, NewSessionID: p.NewSessionID}, progress.steps())
 	return sessionResult(s, err)
 }
 

@@ -12,10 +12,6 @@ import (
 	"github.com/caisson-dev/caisson/session/store"
 )
 
-// lockBudget bounds how long cleaning up waits for an environment's lock that
-// somebody else holds.
-const lockBudget = 10 * time.Second
-
 // dropBudget bounds how long a session that could not be opened is cleaned up
 // after, which may mean to remove an environment.
 const dropBudget = 30 * time.Second

@@ -195,9 +195,9 @@ func (m *Manager) resume(ctx context.Context, saved store.Session, r OpenRequest
 }
 
 // removedWith is the error of a session whose environment went when it, or the
-// last one that shared it, was closed.
+// last one that shared it, was closed, or at the idle limit.
 func removedWith(id string) error {
-	return tool.Errorf(tool.EnvironmentLost, "the session %q was closed, and its environment was removed then", id).
+	return tool.Errorf(tool.EnvironmentLost, "the environment that the session %q was in was removed, and what was in it", id).
 		WithHint("Open a new session; a persistent profile keeps its files when a session is closed.")
 }
 

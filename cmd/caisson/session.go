@@ -15,8 +15,8 @@ import (
 )
 
 func (a *app) sessionCommand() *cobra.Command {
-	return group("session", "List, close and delete sessions",
-		a.sessionListCommand(), a.sessionCloseCommand(), a.sessionDeleteCommand())
+	return group("session", "List, fork, close and delete sessions",
+		a.sessionListCommand(), a.sessionForkCommand(), a.sessionCloseCommand(), a.sessionDeleteCommand())
 }
 
 func (a *app) sessionListCommand() *cobra.Command {
@@ -74,6 +74,34 @@ func sessionData(s session.Session) protocol.Session {
 		out.Error = &protocol.SessionError{Kind: protocol.Kind(tool.KindOf(s.Err)), Message: s.Err.Error()}
 	}
 	return out
+}
+
+func (a *app) sessionForkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "fork SESSION [NEW]",
+		Short: "Make a session like another one",
+		Long: `Makes a session with the profile that another one was bound to, whatever the
+configuration says now, and on the same folder. It has an environment of its own,
+into which nothing is copied, unless the profile is shared: then both work in one.
+NEW names it; without, an id is made. The id is printed.`,
+		Example: `  caisson session fork s-4f1c0d3b9a7e6625d1c8
+  caisson session fork demo second-try`,
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: a.sessionIDs,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			r := session.ForkRequest{SessionID: ids[0]}
+			if len(ids) == 2 {
+				r.NewSessionID = ids[1]
+			}
+			return a.with(cmd, func(ctx context.Context, m *session.Manager) error {
+				s, err := m.Fork(ctx, r, nil)
+				if err == nil {
+					fmt.Fprintln(a.out, s.ID)
+				}
+				return err
+			})
+		},
+	}
 }
 
 func (a *app) sessionCloseCommand() *cobra.Command {

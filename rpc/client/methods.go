@@ -69,7 +69,7 @@ func (c *Client) SessionList(ctx context.Context, p protocol.SessionListParams) 
 	return call[protocol.SessionListResult](ctx, c, protocol.MethodSessionList, p)
 }
 
-// SessionFork makes a session of the same profile.
+// SessionFork makes a session of the profile that another one was bound to.
 func (c *Client) SessionFork(ctx context.Context, p protocol.SessionForkParams) (protocol.SessionResult, error) {
 	return call[protocol.SessionResult](ctx, c, protocol.MethodSessionFork, p)
 }

@@ -124,7 +124,7 @@ func Methods() []Method {
 		request(MethodSessionOpen, SessionOpenParams{}, SessionOpenResult{}, "Makes or resumes a session."),
 		request(MethodSessionGet, SessionParams{}, SessionResult{}, "Returns one session."),
 		request(MethodSessionList, SessionListParams{}, SessionListResult{}, "Lists the sessions."),
-		request(MethodSessionFork, SessionForkParams{}, SessionResult{}, "Makes a session of the same profile."),
+		request(MethodSessionFork, SessionForkParams{}, SessionResult{}, "Makes a session of the profile that another one was bound to."),
 		request(MethodSessionClose, SessionParams{}, SessionResult{}, "Closes a session; a persistent environment is kept."),
 		request(MethodSessionDelete, SessionDeleteParams{}, SessionDeleteResult{}, "Closes and forgets a session and removes its environment."),
 		event(MethodSessionChanged, SessionChangedParams{}, "A session is not as it was."),

@@ -18,7 +18,8 @@ type Session struct {
 	// Shared: other sessions of the profile use the same environment.
 	Shared bool `json:"shared"`
 	// Persistent: files outlive the environment's idle limit.
-	Persistent bool              `json:"persistent"`
+	Persistent bool `json:"persistent"`
+	// ParentID is the session that this one was forked from, which may be gone.
 	ParentID   string            `json:"parentId,omitzero"`
 	CreatedAt  time.Time         `json:"createdAt"`
 	LastUsedAt time.Time         `json:"lastUsedAt"`
@@ -103,11 +104,16 @@ type SessionListResult struct {
 	Sessions []Session `json:"sessions"`
 }
 
-// SessionForkParams asks for a session of the same profile with an environment
-// of its own, unless the profile is shared.
+// SessionForkParams asks for a session of the profile that another one was bound
+// to, whatever the configuration says now, with an environment of its own, into
+// which nothing is copied, unless the profile is shared.
 type SessionForkParams struct {
-	SessionID    string `json:"sessionId"`
-	NewSessionID string `json:"newSessionId,omitzero"`
+	// SessionID is the session that is forked; it need not be open.
+	SessionID string `json:"sessionId"`
+	// NewSessionID names the new session, and must not exist. Missing: the
+	// service makes one.
+	NewSessionID  string `json:"newSessionId,omitzero"`
+	WorkDoneToken Token  `json:"workDoneToken,omitzero"`
 }
 
 // SessionDeleteParams removes a session and its environment.

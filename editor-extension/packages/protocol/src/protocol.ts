@@ -912,6 +912,7 @@ export interface Session {
   shared: boolean;
   /** persistent: files outlive the environment's idle limit. */
   persistent: boolean;
+  /** parentId is the session that this one was forked from, which may be gone. */
   parentId?: string;
   createdAt: string;
   lastUsedAt: string;
@@ -946,12 +947,19 @@ export interface SessionError {
 }
 
 /**
- * SessionForkParams asks for a session of the same profile with an environment
- * of its own, unless the profile is shared.
+ * SessionForkParams asks for a session of the profile that another one was bound
+ * to, whatever the configuration says now, with an environment of its own, into
+ * which nothing is copied, unless the profile is shared.
  */
 export interface SessionForkParams {
+  /** sessionId is the session that is forked; it need not be open. */
   sessionId: string;
+  /**
+   * newSessionId names the new session, and must not exist. Missing: the
+   * service makes one.
+   */
   newSessionId?: string;
+  workDoneToken?: Token;
 }
 
 /** SessionListParams filters session/list; empty means all. */
@@ -1204,7 +1212,7 @@ export interface ClientRequests {
   "session/get": { params: SessionParams; result: SessionResult };
   /** Lists the sessions. */
   "session/list": { params: SessionListParams; result: SessionListResult };
-  /** Makes a session of the same profile. */
+  /** Makes a session of the profile that another one was bound to. */
   "session/fork": { params: SessionForkParams; result: SessionResult };
   /** Closes a session; a persistent environment is kept. */
   "session/close": { params: SessionParams; result: SessionResult };
