@@ -47,7 +47,8 @@ func ended(ctx context.Context, format string, args ...any) error {
 }
 
 func unknownSession(id string) error {
-	return tool.Errorf(tool.SessionNotFound, "there is no session %q", id)
+	return tool.Errorf(tool.SessionNotFound, "there is no session %q", id).
+		WithHint("session/list names the sessions that there are, and session/open makes one.")
 }
 
 func invalid(path, format string, args ...any) *tool.Error {

@@ -56,7 +56,8 @@ func (s *live) findProcess(ctx context.Context, env backends.Environment, id str
 			return p.ID, nil
 		}
 	}
-	return "", tool.Errorf(tool.ProcessNotFound, "the session %q has no process %q", s.id, id)
+	return "", tool.Errorf(tool.ProcessNotFound, "the session %q has no process %q", s.id, id).
+		WithHint("process/list names the processes that there are.")
 }
 
 // one runs f on a process and returns it as f left it.
