@@ -105,7 +105,7 @@ func appendResult(dst []byte, r session.CallResult) (jsonrpc2.RawMessage, error)
 func resultSize(r session.CallResult) int {
 	size := 512 + len(r.StructuredContent) + len(r.Meta)
 	for _, p := range r.Content {
-		size += 128 + len(p.Text) + len(p.Text)/16 + len(p.Data)
+		size += 128 + len(p.Text) + len(p.Text)/16 + len(p.Quoted) + len(p.Data)
 	}
 	return size
 }
@@ -115,6 +115,9 @@ func resultSize(r session.CallResult) int {
 func appendPart(dst []byte, p tool.Part) ([]byte, error) {
 	if p.Type == tool.PartText {
 		dst = append(dst, `{"type":"text","text":`...)
+		if p.Quoted != nil {
+			return append(append(dst, p.Quoted...), '}'), nil
+		}
 		return append(appendText(dst, p.Text), '}'), nil
 	}
 	c := protocol.Content{

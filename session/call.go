@@ -297,7 +297,7 @@ func withText(name string, r tool.Result) tool.Result {
 	if len(r.StructuredContent) == 0 || slices.ContainsFunc(r.Content, func(p tool.Part) bool { return p.Type == tool.PartText }) {
 		return r
 	}
-	text := tool.Part{Type: tool.PartText, Text: tool.View(name, r.StructuredContent)}
+	text := tool.Part{Type: tool.PartText, Quoted: tool.ViewToken(name, r.StructuredContent)}
 	r.Content = append([]tool.Part{text}, r.Content...)
 	return r
 }

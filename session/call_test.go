@@ -35,7 +35,7 @@ func TestCall(t *testing.T) {
 		t.Errorf("got %+v", result)
 	}
 	got := s.call(v.ID, "read_file", ` {"path":"a"} `)
-	if len(got.Content) != 1 || got.Content[0].Type != tool.PartText || got.Content[0].Text != tool.View("read_file", got.StructuredContent) {
+	if len(got.Content) != 1 || got.Content[0].Type != tool.PartText || got.Content[0].String() != tool.View("read_file", got.StructuredContent) {
 		t.Errorf("the text view is missing: %+v", got)
 	}
 	failed := s.call(v.ID, "read_file", `{"path":"none"}`)
@@ -318,7 +318,7 @@ func TestPresent(t *testing.T) {
 		t.Errorf("artifact %+v, preview %+v", a, s.sink.previews[0])
 	}
 	link := result.Content[1]
-	if link.Type != tool.PartResourceLink || link.URI != a.URI || link.Name != a.Name || len(link.Artifact) == 0 || strings.Contains(result.Content[0].Text, "execution_export") {
+	if link.Type != tool.PartResourceLink || link.URI != a.URI || link.Name != a.Name || len(link.Artifact) == 0 || strings.Contains(result.Content[0].String(), "execution_export") {
 		t.Errorf("result %+v", result)
 	}
 	// Immutable whatever becomes of the file.

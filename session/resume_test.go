@@ -41,7 +41,7 @@ func TestResume(t *testing.T) {
 	if !b.Provisioned || b.Profile.Image != "a" || b.Profile.Timeout != time.Second || b.Secrets.Token != token {
 		t.Errorf("binding %+v", b)
 	}
-	if text := s.call(v.ID, "read_file", `{"path":"a"}`).Content[0].Text; !strings.Contains(text, "b") {
+	if text := s.call(v.ID, "read_file", `{"path":"a"}`).Content[0].String(); !strings.Contains(text, "b") {
 		t.Errorf("the file reads %q", text)
 	}
 	// A new session on the edited profile never reaches the old environment.

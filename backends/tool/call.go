@@ -115,6 +115,18 @@ type Part struct {
 	URI      string          `json:"uri,omitempty"`
 	Name     string          `json:"name,omitempty"`
 	Artifact json.RawMessage `json:"artifact,omitempty"`
+	// Quoted, unless it is nil, is the text as a JSON string, and Text is empty:
+	// most of a large text's way is as JSON, and it need not be decoded for it.
+	// It is for this process only; another one is sent Text.
+	Quoted json.RawMessage `json:"-"`
+}
+
+// String is the part's text.
+func (p Part) String() string {
+	if p.Quoted != nil {
+		return unquote(p.Quoted)
+	}
+	return p.Text
 }
 
 // Failed is a result that tells a model what went wrong: bad arguments, a

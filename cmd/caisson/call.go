@@ -184,7 +184,7 @@ func (a *app) printResult(res tool.Result) error {
 		var line string
 		switch p.Type {
 		case tool.PartText:
-			line = p.Text
+			line = p.String()
 		case tool.PartResourceLink:
 			line = p.URI
 		default:
@@ -221,7 +221,7 @@ func callResult(r session.CallResult) protocol.ToolCallResult {
 	}
 	for i, p := range r.Content {
 		out.Content[i] = protocol.Content{
-			Type: protocol.ContentType(p.Type), Text: p.Text, Data: p.Data, MIMEType: p.MIMEType,
+			Type: protocol.ContentType(p.Type), Text: p.String(), Data: p.Data, MIMEType: p.MIMEType,
 			URI: p.URI, Name: p.Name, Artifact: p.Artifact,
 		}
 	}
