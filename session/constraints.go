@@ -9,6 +9,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/session/config"
 )
 
 // Constraints tighten what a session or a call may do. What cannot be applied
@@ -192,6 +193,26 @@ func (c Constraints) forCall(prefix string) error {
 		return tool.Errorf(tool.Unsupported, "constraints of scope jobs cannot be put on a tool call").WithPath(prefix + ".scope")
 	}
 	return nil
+}
+
+// ofProject says of an error about a limit that the project's file set it.
+func ofProject(err error) error {
+	var e *tool.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	moved := *e
+	moved.Message = config.ProjectFile + ": " + e.Message
+	switch e.Path { // which names it as editors do
+	case "memory":
+		moved.Path = "limits.memory_mb"
+	case "tmpfsNoexec":
+		moved.Path = "limits.tmpfs_noexec"
+	default:
+		moved.Path = "limits." + e.Path
+	}
+	moved.Hint = "Choose a profile whose backend can hold the project's limit, or take the limit out of the project's file."
+	return &moved
 }
 
 // under puts the path of err below prefix.

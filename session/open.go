@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -315,7 +316,7 @@ func (m *Manager) plan(r OpenRequest) (store.Session, error) {
 		return store.Session{}, err
 	}
 	if p, err = p.Constrain(project.Limits); err != nil {
-		return store.Session{}, under(config.ProjectFile, err)
+		return store.Session{}, ofProject(err)
 	}
 	if p, err = p.Constrain(limits); err != nil {
 		return store.Session{}, under("constraints", err)
@@ -378,6 +379,10 @@ func enforceable(c *config.Config, project config.Project, p profile.Profile) er
 		return tool.Errorf(tool.Unsupported, "profile %q: allowed_hosts cannot be enforced by this build", p.Name).
 			WithHint("Choose the network none or enabled.").WithPath("allowed_hosts")
 	}
+	if tools := toolsBeside(c, p); len(tools) > 0 {
+		return tool.Errorf(tool.Unsupported, "the tools that are configured (%s) cannot be offered by this build", strings.Join(tools, ", ")).
+			WithHint(hint).WithPath("tools")
+	}
 	for _, o := range c.Overrides {
 		if o.Profile != p.Name {
 			return tool.Errorf(tool.Unsupported, "the override of %s sends tools to the profile %q, and this build runs all tools of a session in its own profile, here %q",
@@ -385,6 +390,21 @@ func enforceable(c *config.Config, project config.Project, p profile.Profile) er
 		}
 	}
 	return nil
+}
+
+// toolsBeside names the tools beside the built-in ones that a session on the
+// profile would have. One that is left out may leave a built-in one of the same
+// name in its place.
+func toolsBeside(c *config.Config, p profile.Profile) (names []string) {
+	for _, plugin := range c.Tools.Plugins {
+		names = append(names, plugin.Name)
+	}
+	for _, pack := range c.Tools.Packs {
+		if slices.Contains(pack.Profiles, p.Name) {
+			names = append(names, pack.Name)
+		}
+	}
+	return names
 }
 
 // workspace reads the URI or path of the opened folder, "" for none.

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -132,6 +133,8 @@ func TestNothingIsIgnored(t *testing.T) {
 		"guard rate":    `{"guard": {"rate": {"calls_per_minute": 1}}}`,
 		"guard budget":  `{"guard": {"budget": {"max_calls": 1}}}`,
 		"overrides":     `{"execution_environments": {"overrides": {"shell.*": "box"}, "profiles": {"box": {"backend": "docker", "image": "a"}}}}`,
+		"plugins":       `{"tools": {"plugins": [{"name": "bash", "wasm": "/bash.wasm"}]}}`,
+		"packs":         `{"tools": {"packs": [{"name": "lint", "command": "lint", "profiles": ["local"]}]}}`,
 		"allowed hosts": `{"execution_environments": {"default": "box", "profiles": {"box": {"backend": "docker", "image": "a", "network": "enabled", "allowed_hosts": ["example.org"]}}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,6 +148,12 @@ func TestNothingIsIgnored(t *testing.T) {
 			}
 		})
 	}
+	t.Run("packs of another profile", func(t *testing.T) {
+		r := newRig(t)
+		r.write(r.config, `{"tools": {"packs": [{"name": "lint", "command": "lint", "profiles": ["box"]}]},
+			"execution_environments": {"profiles": {"box": {"backend": "docker", "image": "a"}}}}`)
+		r.start().open(session.OpenRequest{Workspace: r.folder})
+	})
 	t.Run("overrides to the own profile", func(t *testing.T) {
 		r := newRig(t)
 		r.write(r.config, `{"execution_environments": {"overrides": {"shell.*": "local"}}, "guard": {"confirm_timeout": "1m"}}`)
@@ -176,6 +185,9 @@ func TestProjectFile(t *testing.T) {
 	r.write(file, `{"limits": {"network": "none"}}`)
 	_, _, err := s.Open(t.Context(), session.OpenRequest{Workspace: r.folder}, nil)
 	wantKind(t, err, tool.Unsupported)
+	if e := (*tool.Error)(nil); !errors.As(err, &e) || e.Path != "limits.network" || !strings.Contains(e.Message, ".caisson.json") {
+		t.Errorf("got %v about %q", err, e.Path)
+	}
 	// The project's choice, when the user listed it.
 	r.write(r.config, strings.Replace(defaultConfig, `"execution":`, `"project_profiles": ["box"], "execution":`, 1))
 	r.write(file, `{"execution_environments": {"default": "box"}}`)
