@@ -69,7 +69,7 @@ type OpenRequest struct {
 	// an id. One path component of at most 64 letters, digits, "_", "-" and ".".
 	SessionID string
 	// Workspace is the file URI or absolute path of the opened folder; "" is a
-	// session that belongs to no folder, which is always local.
+	// session that belongs to no folder, which is local unless it names a profile.
 	Workspace string
 	// Profile names the profile of a new session; "" is the configured default.
 	// For a session that exists it must be empty or the profile it has.

@@ -61,7 +61,7 @@ type SessionOpenParams struct {
 	// makes one.
 	SessionID string `json:"sessionId,omitzero"`
 	// Workspace is the file URI of the opened folder; null is a session that
-	// belongs to no folder, which is always local.
+	// belongs to no folder, which is local unless it names a profile.
 	Workspace *string `json:"workspace"`
 	// Profile is the profile of a new session; missing means the default. For
 	// a session that exists, another one than it has is an error.

@@ -987,7 +987,7 @@ export interface SessionOpenParams {
   sessionId?: string;
   /**
    * workspace is the file URI of the opened folder; null is a session that
-   * belongs to no folder, which is always local.
+   * belongs to no folder, which is local unless it names a profile.
    */
   workspace: string | null;
   /**
