@@ -61,12 +61,9 @@ func taken(id string) error {
 
 // parent finds what is saved of a session that can be forked.
 func (m *Manager) parent(id string) (store.Session, error) {
-	saved, err := m.store.Load(id)
-	switch {
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrID):
-		return saved, unknownSession(id)
-	case err != nil:
-		return saved, known(err)
+	saved, err := m.load(id)
+	if err != nil {
+		return saved, err
 	}
 	if _, ok := m.o.Registry.Get(saved.Profile.Backend); !ok {
 		return saved, notBuilt(saved.Profile.Backend)

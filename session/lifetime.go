@@ -62,19 +62,20 @@ func (m *Manager) own(id string) (*live, error) {
 	if l := m.find(id); l != nil {
 		return l, nil
 	}
-	if _, err := m.store.Load(id); err != nil {
-		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrID) {
-			return nil, unknownSession(id)
-		}
-		return nil, known(err)
+	if _, err := m.load(id); err != nil {
+		return nil, err
 	}
 	lock, err := m.store.LockSession(id)
 	if err != nil {
 		return nil, busySession(id, err)
 	}
-	saved, err := m.store.Load(id)
+	saved, err := m.load(id)
+	if tool.KindOf(err) == tool.SessionNotFound {
+		// Deleted in this moment; locking it has made its directory anew.
+		err = errors.Join(err, m.store.Forget(id))
+	}
 	if err != nil {
-		return nil, errors.Join(unknownSession(id), m.store.Forget(id), lock.Release())
+		return nil, errors.Join(err, lock.Release())
 	}
 	l := m.newLive(saved, lock)
 	if saved.Closed {

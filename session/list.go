@@ -2,12 +2,10 @@ package session
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/caisson-dev/caisson/backends/tool"
-	"github.com/caisson-dev/caisson/session/store"
 )
 
 // Get returns the session, whether this service has it open or not.
@@ -15,12 +13,9 @@ func (m *Manager) Get(_ context.Context, id string) (Session, error) {
 	if l := m.find(id); l != nil {
 		return l.current(), nil
 	}
-	saved, err := m.store.Load(id)
-	switch {
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrID):
-		return Session{}, unknownSession(id)
-	case err != nil:
-		return Session{}, known(err)
+	saved, err := m.load(id)
+	if err != nil {
+		return Session{}, err
 	}
 	return describe(saved), nil
 }

@@ -167,11 +167,21 @@ func (m *Manager) use(id string) (*live, error) {
 	if s := m.find(id); s != nil {
 		return s, nil
 	}
-	if _, err := m.store.Load(id); err == nil {
-		return nil, tool.Errorf(tool.SessionNotFound, "the session %q is not open in this service", id).
-			WithHint("Open it by its id first: it resumes as it was.")
+	if _, err := m.load(id); err != nil {
+		return nil, err
 	}
-	return nil, unknownSession(id)
+	return nil, tool.Errorf(tool.SessionNotFound, "the session %q is not open in this service", id).
+		WithHint("Open it by its id first: it resumes as it was.")
+}
+
+// load reads a session of the state directory. One that is not there is
+// [tool.SessionNotFound].
+func (m *Manager) load(id string) (store.Session, error) {
+	saved, err := m.store.Load(id)
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrID) {
+		return saved, unknownSession(id)
+	}
+	return saved, known(err)
 }
 
 // claim waits until nobody else opens, closes or deletes the session, and

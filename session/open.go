@@ -81,9 +81,9 @@ func (m *Manager) create(ctx context.Context, r OpenRequest, p backends.Progress
 	if err != nil {
 		return Session{}, false, busySession(r.SessionID, err)
 	}
-	if other, err := m.store.Load(r.SessionID); err == nil {
+	if other, err := m.store.Load(r.SessionID); !errors.Is(err, store.ErrNotFound) {
 		// Another service made and left it in this moment.
-		if err := lock.Release(); err != nil {
+		if err := errors.Join(err, lock.Release()); err != nil {
 			return Session{}, false, known(err)
 		}
 		s, err := m.resume(ctx, other, r, p)

@@ -147,6 +147,9 @@ func TestTornBinding(t *testing.T) {
 	if _, err := s.Get(t.Context(), v.ID); tool.KindOf(err) != tool.Internal {
 		t.Errorf("get: %v", err)
 	}
+	if _, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "echo"}); tool.KindOf(err) != tool.Internal || !strings.Contains(err.Error(), file) {
+		t.Errorf("a call: %v", err)
+	}
 	if list, err := s.List(t.Context(), session.Filter{}); err != nil || len(list) != 1 || list[0].State != session.StateFailed || list[0].Err == nil {
 		t.Errorf("list: %+v, %v", list, err)
 	}
