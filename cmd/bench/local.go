@@ -145,12 +145,7 @@ func localRead(ctx context.Context, b *bench, s *service, id string) error {
 	if err := writeText(filepath.Join(s.workspace, "small.txt"), smallFile); err != nil {
 		return err
 	}
-	pass, end, err := pipeFloor(ctx, smallFile)
-	if err != nil {
-		return err
-	}
-	d, floor, err := versus(ctx, rounds*5, s.tool(id, "read_file", map[string]any{"path": "small.txt"}), pass)
-	err = errors.Join(err, end())
+	d, floor, err := besideFloor(ctx, s.tool(id, "read_file", map[string]any{"path": "small.txt"}))
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,27 +49,36 @@ func medianOf(ctx context.Context, n int, f func() (time.Duration, error)) (time
 	return times[len(times)/2], nil
 }
 
+// turns is how often ours and the other take turns in one row.
+const turns = 20
+
 // versus is the medians of ours and of the other, which take turns: whatever
-// else the machine does, both get their share of it, and the ratio holds.
+// else the machine does, both get their share of it. A turn of something short
+// is many rounds, so that each runs as warm as in a loop of its own; else the
+// floor would be several times as long, and every ratio flattered.
 func versus(ctx context.Context, n int, ours, other func() error) (d, otherD time.Duration, err error) {
-	var others []time.Duration
-	d, err = medianOf(ctx, n, func() (time.Duration, error) {
-		start := time.Now()
-		err := other()
-		others = append(others, time.Since(start))
-		if err != nil {
-			return 0, err
+	var times [2][]time.Duration
+	turn := max(1, n/turns)
+	for done := -turn; done < n; done += turn { // the first one warms up
+		for i, f := range []func() error{other, ours} {
+			for range turn {
+				if err := ctx.Err(); err != nil {
+					return 0, 0, err
+				}
+				start := time.Now()
+				if err := f(); err != nil {
+					return 0, 0, err
+				}
+				if done >= 0 {
+					times[i] = append(times[i], time.Since(start))
+				}
+			}
 		}
-		start = time.Now()
-		err = ours()
-		return time.Since(start), err
-	})
-	if err != nil {
-		return 0, 0, err
 	}
-	others = others[len(others)-n:]
-	slices.Sort(others)
-	return d, others[n/2], nil
+	for _, t := range times {
+		slices.Sort(t)
+	}
+	return times[1][len(times[1])/2], times[0][len(times[0])/2], nil
 }
 
 // atMost is a row in which ours should take at most factor times the other.
@@ -143,6 +153,27 @@ func pipeFloor(ctx context.Context, size int) (pass, end func() error, err error
 		_, err := child.read()
 		return err
 	}, child.close, nil
+}
+
+// besideFloor is the median of f, and the pipe floor. Where the kernel puts two
+// processes makes the floor up to six times as long, for as long as they live:
+// it is the shortest of several pairs.
+func besideFloor(ctx context.Context, f func() error) (d, floor time.Duration, err error) {
+	const pairs = 9
+	var times, floors []time.Duration
+	for range pairs {
+		pass, end, err := pipeFloor(ctx, smallFile)
+		if err != nil {
+			return 0, 0, err
+		}
+		d, floor, err := versus(ctx, rounds, f, pass)
+		if err = errors.Join(err, end()); err != nil {
+			return 0, 0, err
+		}
+		times, floors = append(times, d), append(floors, floor)
+	}
+	slices.Sort(times)
+	return times[pairs/2], slices.Min(floors), nil
 }
 
 // command returns a function that runs a command of this machine and reads its
