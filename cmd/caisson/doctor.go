@@ -66,7 +66,7 @@ func (a *app) examine(ctx context.Context) (backends.Health, error) {
 	if err != nil {
 		return backends.Health{}, err
 	}
-	cfg, configCheck := checkConfig(paths.Config)
+	cfg, configCheck := checkConfig(paths)
 	h := backends.Health{Checks: []backends.Check{
 		{Name: "program", OK: true, Detail: programDetail()},
 		configCheck,
@@ -103,17 +103,18 @@ func programDetail() string {
 	return fmt.Sprintf("caisson %s, %s/%s, %s", v.Version, v.OS, v.Arch, v.Go)
 }
 
-// checkConfig reads the user's file. A file that is not there is in order.
-func checkConfig(path string) (*config.Config, backends.Check) {
+// checkConfig reads the user's file as sessions do. The default one that is not
+// there is in order.
+func checkConfig(paths config.Paths) (*config.Config, backends.Check) {
 	const name = "configuration"
-	cfg, err := config.Load(path)
+	cfg, err := paths.Source().Load()
 	if err != nil {
 		return config.Empty(), failed(name, err, "no new session opens until the file is right; \"caisson schema config\" describes it")
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return cfg, backends.Check{Name: name, OK: true, Detail: path + " is not there: the one profile is local"}
+	if _, err := os.Stat(paths.Config); errors.Is(err, fs.ErrNotExist) {
+		return cfg, backends.Check{Name: name, OK: true, Detail: paths.Config + " is not there: the one profile is local"}
 	}
-	return cfg, backends.Check{Name: name, OK: true, Detail: fmt.Sprintf("%s: %d profiles", path, len(cfg.Names()))}
+	return cfg, backends.Check{Name: name, OK: true, Detail: fmt.Sprintf("%s: %d profiles", paths.Config, len(cfg.Names()))}
 }
 
 // checkDirectory tries a directory that must be private: one that is not there
