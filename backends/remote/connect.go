@@ -43,13 +43,8 @@ func (e *Environment) connected(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 	if a != nil {
-		select {
-		case <-a.done:
-		case <-ctx.Done():
-			return nil, contextError(ctx, "waiting for the connection")
-		}
-		if a.err != nil {
-			return nil, a.err
+		if err := e.await(ctx, a); err != nil {
+			return nil, err
 		}
 	}
 	if c := e.conn.Load(); c != nil {
@@ -58,6 +53,26 @@ func (e *Environment) connected(ctx context.Context) (*connection, error) {
 	return nil, &tool.Error{
 		Kind: tool.BackendUnavailable, Message: "the connection was lost again at once",
 		Hint: "try again; if it happens again, look at the worker's log", Retryable: true,
+	}
+}
+
+// await waits for the end of an attempt. Whoever waits while the environment
+// cannot even be attached to is told so soon; the attempt goes on.
+func (e *Environment) await(ctx context.Context, a *attempt) error {
+	patience := time.NewTimer(e.o.Patience)
+	defer patience.Stop()
+	for {
+		select {
+		case <-a.done:
+			return a.err
+		case <-ctx.Done():
+			return contextError(ctx, "waiting for the connection")
+		case <-patience.C:
+			if away := e.away.Load(); away != nil {
+				return *away
+			}
+			patience.Reset(lookAgain)
+		}
 	}
 }
 
@@ -78,6 +93,7 @@ func (e *Environment) reconnect() (*attempt, error) {
 	}
 	a := &attempt{done: make(chan struct{})}
 	e.attempt = a
+	e.away.Store(nil)
 	e.goroutines.Go(func() {
 		err := e.connect(e.life, againConnect)
 		e.mu.Lock()
@@ -179,8 +195,10 @@ func (e *Environment) try(ctx context.Context, w when) (*connection, bool, error
 	b := e.b
 	if w == againConnect {
 		if err := e.host.Attach(ctx, b); err != nil {
+			e.away.Store(&err)
 			return nil, false, err
 		}
+		e.away.Store(nil)
 	}
 	stream, err := e.host.Dial(ctx, b)
 	if err != nil {

@@ -193,6 +193,35 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
+// A call is not kept waiting for an engine that is not there; the attempt to
+// connect goes on without it.
+func TestEngineIsAway(t *testing.T) {
+	f := newFar(ourCaps...)
+	f.says(wire.MethodExecute, tool.Result{}, nil)
+	e := open(t, f, binding(), Options{Patience: time.Millisecond})
+	events := e.Events().Subscribe()
+	defer events.Close()
+	f.mu.Lock()
+	f.attach = func() error { return retry("cannot reach the engine") }
+	f.mu.Unlock()
+	f.cut()
+	reach(t, events, backends.StateDisconnected)
+	for range 2 {
+		_, err := e.Call(t.Context(), tool.Request{Name: "bash"})
+		wantKind(t, err, tool.BackendUnavailable)
+		if !strings.Contains(err.Error(), "cannot reach the engine") || hintOf(err) != "start it" || !retryable(err) {
+			t.Errorf("%+v", err)
+		}
+	}
+	f.mu.Lock()
+	f.attach = nil
+	f.mu.Unlock()
+	reach(t, events, backends.StateReady)
+	if _, err := e.Call(t.Context(), tool.Request{Name: "bash"}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestLostForGood(t *testing.T) {
 	f := newFar(ourCaps...)
 	e := open(t, f, binding(), Options{})

@@ -9,6 +9,9 @@ const (
 	DefaultHandshakeTimeout = 20 * time.Second
 	// DefaultConnectBudget is how long a call waits for a connection at most.
 	DefaultConnectBudget = 60 * time.Second
+	// DefaultPatience is how long it waits while the environment cannot be
+	// attached to: a person learns within 3 s that an engine is not there.
+	DefaultPatience = 2 * time.Second
 	// DefaultShutdownBudget is used for a profile without a shutdown timeout.
 	DefaultShutdownBudget = 60 * time.Second
 )
@@ -18,6 +21,9 @@ const (
 	// they double from the one to the other, each with a random part.
 	firstBackoff = 50 * time.Millisecond
 	maxBackoff   = 2 * time.Second
+	// lookAgain is when whoever has lost patience looks again whether the
+	// environment can be attached to, where the answer was not in yet.
+	lookAgain = 100 * time.Millisecond
 	// removeBudget is how long the removal of what a failed Open created may
 	// take.
 	removeBudget = 60 * time.Second

@@ -62,6 +62,9 @@ type Options struct {
 	// ConnectBudget bounds all attempts of one connect together; 0 means
 	// [DefaultConnectBudget].
 	ConnectBudget time.Duration
+	// Patience is how long a call waits for a connection while the environment
+	// cannot be attached to; 0 means [DefaultPatience].
+	Patience time.Duration
 	// CancelGrace is as in [wire.ClientOptions].
 	CancelGrace time.Duration
 	// Log gets what nobody can be told; nil discards it.
@@ -84,6 +87,7 @@ type Environment struct {
 	goroutines sync.WaitGroup
 
 	conn atomic.Pointer[connection] // nil while disconnected
+	away atomic.Pointer[error]      // why the attempt that is going on cannot attach yet
 	info atomic.Pointer[wire.Initialized]
 
 	b backends.Binding // does not change once Open has returned
@@ -120,6 +124,9 @@ func newEnvironment(h Host, b backends.Binding, o Options) *Environment {
 	}
 	if o.ConnectBudget <= 0 {
 		o.ConnectBudget = DefaultConnectBudget
+	}
+	if o.Patience <= 0 {
+		o.Patience = DefaultPatience
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
