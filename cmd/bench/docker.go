@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/docker/dockertest"
@@ -153,37 +154,55 @@ func dockerArtifact(ctx context.Context, b *bench, s *service, id, peer string) 
 		return nil
 	}
 	const make256 = "dd if=/dev/urandom of=big bs=1M count=256 status=none"
-	if err := s.tool(id, "bash", map[string]any{"command": make256})(); err != nil {
-		return err
-	}
-	start := time.Now()
-	_, err := s.call(protocol.MethodArtifactPublish, params(protocol.ArtifactPublishParams{SessionID: id, Path: "big"}))
-	ours := time.Since(start)
-	if err != nil {
-		return err
-	}
 	if err := docker(ctx, "exec", peer, "bash", "-c", "cd /tmp && "+make256); err != nil {
 		return err
 	}
-	cat := exec.CommandContext(ctx, "docker", "exec", peer, "cat", "/tmp/big")
-	out, err := cat.StdoutPipe()
+	fill := s.tool(id, "bash", map[string]any{"command": make256})
+	publish := params(protocol.ArtifactPublishParams{SessionID: id, Path: "big"})
+	var others []time.Duration
+	ours, err := medianOf(ctx, fewRounds, func() (time.Duration, error) {
+		// New content: what is in the store already is not kept twice.
+		if err := fill(); err != nil {
+			return 0, err
+		}
+		start := time.Now()
+		_, err := s.call(protocol.MethodArtifactPublish, publish)
+		d := time.Since(start)
+		if err != nil {
+			return 0, err
+		}
+		other, err := dockerCat(ctx, peer)
+		others = append(others, other)
+		return d, err
+	})
 	if err != nil {
 		return err
 	}
-	start = time.Now()
-	if err := cat.Start(); err != nil {
-		return err
-	}
-	n, err := io.Copy(io.Discard, out)
-	if err = errors.Join(err, cat.Wait()); err != nil {
-		return err
-	}
-	if n != artifactSize {
-		return fmt.Errorf("docker exec cat gave %d bytes", n)
-	}
-	other := time.Since(start)
+	slices.Sort(others)
+	other := others[len(others)/2]
 	r := faster(ours, "docker exec cat", other, 2)
 	r.ours, r.other = rate(artifactSize, ours), "docker exec cat "+rate(artifactSize, other)
 	b.add(dockerArtifactWork, r)
 	return nil
+}
+
+// dockerCat is how long docker exec cat takes for the large file.
+func dockerCat(ctx context.Context, peer string) (time.Duration, error) {
+	cat := exec.CommandContext(ctx, "docker", "exec", peer, "cat", "/tmp/big")
+	out, err := cat.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	start := time.Now()
+	if err := cat.Start(); err != nil {
+		return 0, err
+	}
+	n, err := io.Copy(io.Discard, out)
+	if err = errors.Join(err, cat.Wait()); err != nil {
+		return 0, err
+	}
+	if n != artifactSize {
+		return 0, fmt.Errorf("docker exec cat gave %d bytes", n)
+	}
+	return time.Since(start), nil
 }

@@ -18,6 +18,7 @@ const (
 	rounds     = 400
 	slowRounds = 40
 	rareRounds = 7
+	fewRounds  = 3
 )
 
 // median runs f n times after a tenth as many warm-ups and returns the median
