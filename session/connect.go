@@ -115,7 +115,12 @@ func (s *live) opened(o *opening, env backends.Environment, err error) {
 	}
 }
 
-// connect opens the environment, again after failures that may pass.
+// longTry is how long an opening may have taken and, when it failed, still be
+// tried again: repeated waits for an engine that does not answer would keep a
+// person from learning so within 3 s.
+const longTry = time.Second
+
+// connect opens the environment, again after quick failures that may pass.
 func (s *live) connect(ctx context.Context, p backends.Progress) (backends.Environment, error) {
 	backend, err := s.backend()
 	if err != nil {
@@ -124,12 +129,14 @@ func (s *live) connect(ctx context.Context, p backends.Progress) (backends.Envir
 	retry := s.m.execution()
 	wait := retry.RetryBackoff
 	for try := 0; ; try++ {
+		begun := s.m.o.Now()
 		env, err := s.provision(ctx, backend, p)
 		if err == nil {
 			return env, nil
 		}
 		var e *tool.Error
-		if try >= retry.MaxRetries || !errors.As(err, &e) || !e.Retryable || ctx.Err() != nil {
+		again := errors.As(err, &e) && e.Retryable && try < retry.MaxRetries && s.m.o.Now().Sub(begun) < longTry
+		if !again || ctx.Err() != nil {
 			return nil, err
 		}
 		p.Report("Trying again: " + e.Message)

@@ -8,7 +8,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session"
@@ -260,6 +262,20 @@ func TestRetries(t *testing.T) {
 	wantKind(t, err, tool.BackendUnavailable)
 	if n := len(r.world.opened()); n != 3+4 {
 		t.Errorf("%d tries, 3 again after the first", n-3)
+	}
+}
+
+// Who has waited for an engine that did not answer in time does not wait again.
+func TestNoRetryAfterALongTry(t *testing.T) {
+	r := newRig(t)
+	var passed atomic.Int64
+	r.now = func() time.Time { return time.Unix(passed.Add(2), 0) }
+	s := r.start()
+	r.world.fail = []error{&tool.Error{Kind: tool.BackendUnavailable, Message: "no answer", Retryable: true}}
+	_, _, err := s.Open(t.Context(), session.OpenRequest{Workspace: r.folder, Profile: "box"}, nil)
+	wantKind(t, err, tool.BackendUnavailable)
+	if n := len(r.world.opened()); n != 1 {
+		t.Errorf("%d tries", n)
 	}
 }
 

@@ -33,6 +33,7 @@ type rig struct {
 	config string // the user's file
 	world  *world
 	vars   []string
+	now    func() time.Time // the services' clock; nil is the real one
 }
 
 const defaultConfig = `{
@@ -88,6 +89,7 @@ func (r *rig) start() *service {
 		// The store is opened by each service, as two processes would.
 		Artifacts: store, Sink: s.sink,
 		Environ: func() []string { return r.vars },
+		Now:     r.now,
 	})
 	if err != nil {
 		r.t.Fatal(err)

@@ -33,7 +33,7 @@ type environments struct {
 type execution struct {
 	Timeout        *duration `json:"timeout,omitempty" jsonschema:"How long one call may take. Default 5m."`
 	MaxOutputBytes *int64    `json:"max_output_bytes,omitempty" jsonschema:"How much a command's result holds. Default 1048576, at most 2097152."`
-	MaxRetries     *int      `json:"max_retries,omitempty" jsonschema:"How often opening an environment is tried again after a failure that may pass. Default 3."`
+	MaxRetries     *int      `json:"max_retries,omitempty" jsonschema:"How often opening an environment is tried again after a failure that may pass and came within a second. Default 3."`
 	RetryBackoff   *duration `json:"retry_backoff,omitempty" jsonschema:"The first wait between two tries; each next one is twice as long. Default 200ms."`
 }
 
