@@ -34,7 +34,7 @@ func table() []member {
 		{"mount_read_only", inDocker | inApptainer, id, flag(func(p *Profile) *bool { return &p.MountReadOnly }),
 			"Whether host_workspace is mounted read-only."},
 		{"mounts", inDocker | inApptainer, id, mountList(),
-			"More host folders inside the environment."},
+			"More host folders inside the environment: source on the host, target inside, and readonly."},
 		{"shared", remote &^ inCommand, id, flag(func(p *Profile) *bool { return &p.Shared }),
 			"Whether all sessions on this profile share one environment. Default false."},
 		{"persistent", remote &^ inCommand, id, flag(func(p *Profile) *bool { return &p.Persistent }),
@@ -129,7 +129,7 @@ func table() []member {
 		{"engine", inWASM, id, choice(func(p *Profile, s string) { p.Engine = s }, "wazero"),
 			"wazero."},
 		{"preopens", inWASM, id, preopenList(),
-			`Host folders that a guest sees, as objects or "guest::host[:ro]"; the first is the root.`},
+			`Host folders that a guest sees, as objects of host, guest and readonly or "guest::host[:ro]"; the first is the root.`},
 		{"modules", inWASM, id, list(func(p *Profile) *[]string { return &p.Modules }),
 			"WebAssembly modules: host paths or sha256: digests."},
 		{"max_memory_pages", inWASM, id, integer(func(p *Profile, n int64) { p.MaxMemoryPages = uint32(n) }, 1, 65536),
@@ -144,7 +144,7 @@ func table() []member {
 		{"command", inCommand, id, argv(func(p *Profile) *[]string { return &p.Command }),
 			"The adapter and its arguments; it is trusted and runs with the user's rights."},
 		{"python", clouds, false, ignored("python has no effect: no Python is needed"),
-			"Without effect: no Python is needed."},
+			"Accepted with a warning and without effect: no Python is needed."},
 	}
 }
 

@@ -1,6 +1,7 @@
 // Generate writes the files that are made from the Go types of the editor
-// protocol and of the configuration: JSON Schemas and TypeScript types. They
-// are checked in; with -check nothing is written and stale files are an error.
+// protocol and of the configuration: JSON Schemas, TypeScript types, and the
+// tables of the configuration's documentation. They are checked in; with -check
+// nothing is written and stale files are an error.
 package main
 
 import (
@@ -87,7 +88,12 @@ func generate(root string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
+	configText, err := configuration(root, config)
+	if err != nil {
+		return nil, err
+	}
 	return []file{
+		{configDoc, configText},
 		{configPackage, configSchema},
 		{schemaEmbedded, schema},
 		{schemaPackage, schema},

@@ -106,13 +106,13 @@ func typeOf(s *jsonschema.Schema) string {
 	case s.Ref != "":
 		return strings.TrimPrefix(s.Ref, refPrefix)
 	case len(s.Enum) > 0:
-		return join(s.Enum, literal)
+		return join(s.Enum, union, literal)
 	case len(s.AnyOf) > 0:
-		return join(s.AnyOf, typeOf)
+		return join(s.AnyOf, union, typeOf)
 	case len(s.Types) > 0:
 		types := slices.Clone(s.Types)
 		slices.SortStableFunc(types, func(a, b string) int { return boolInt(a == "null") - boolInt(b == "null") })
-		return join(types, func(t string) string { return typeOf(&jsonschema.Schema{Type: t}) })
+		return join(types, union, func(t string) string { return typeOf(&jsonschema.Schema{Type: t}) })
 	}
 	switch s.Type {
 	case "array":
@@ -142,12 +142,15 @@ func boolInt(b bool) int {
 	return 0
 }
 
-func join[T any](list []T, f func(T) string) string {
+// union stands between the types of one.
+const union = " | "
+
+func join[T any](list []T, separator string, f func(T) string) string {
 	parts := make([]string, len(list))
 	for i, v := range list {
 		parts[i] = f(v)
 	}
-	return strings.Join(parts, " | ")
+	return strings.Join(parts, separator)
 }
 
 func literal(v any) string {
