@@ -27,16 +27,38 @@ func Kinds() []string {
 	return []string{Local, Docker, SSH, Apptainer, Modal, Daytona, Vercel, Command, WASM}
 }
 
+// alias is a second name of a backend.
+func alias(kind string) (string, bool) {
+	switch kind {
+	case Apptainer:
+		return "singularity", true
+	case Vercel:
+		return "vercel_sandbox", true
+	}
+	return "", false
+}
+
+// spellings are the names under which a profile may say one of the kinds.
+func spellings(kinds ...string) []string {
+	var all []string
+	for _, k := range kinds {
+		all = append(all, k)
+		if a, ok := alias(k); ok {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
 // CanonicalKind resolves a backend's aliases. It reports false for a name that
 // is none.
 func CanonicalKind(name string) (string, bool) {
-	switch name {
-	case "singularity":
-		return Apptainer, true
-	case "vercel_sandbox":
-		return Vercel, true
+	for _, k := range Kinds() {
+		if slices.Contains(spellings(k), name) {
+			return k, true
+		}
 	}
-	return name, slices.Contains(Kinds(), name)
+	return name, false
 }
 
 func setOf(kind string) set { return 1 << slices.Index(Kinds(), kind) }

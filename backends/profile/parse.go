@@ -145,7 +145,7 @@ func backendOf(written []assignment) (string, *Error) {
 		kind, ok := CanonicalKind(s)
 		if !ok {
 			err := at("backend", "unknown backend %q: it must be one of %s", s, strings.Join(Kinds(), ", "))
-			err.Suggestion = Nearest(s, append(Kinds(), "singularity", "vercel_sandbox"))
+			err.Suggestion = Nearest(s, spellings(Kinds()...))
 			return "", err
 		}
 		return kind, nil

@@ -143,11 +143,10 @@ func dockerHost(s string) *Error {
 	return wrong(`must be an endpoint such as "unix:///var/run/docker.sock", not %q`, s)
 }
 
-// profileName is what a profile may be called.
-var profileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
-
 // NamePattern is the regular expression of the names of profiles.
 const NamePattern = `^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`
+
+var profileName = regexp.MustCompile(NamePattern)
 
 // CheckName says why a profile of the user's cannot have this name, or nil.
 func CheckName(name string) error {

@@ -17,7 +17,7 @@ func Schema() *jsonschema.Schema {
 		Properties: map[string]*jsonschema.Schema{"backend": {
 			Type:        "string",
 			Description: "What kind of environment this is.",
-			Enum:        []any{Local, Docker, SSH, Apptainer, "singularity", Modal, Daytona, Vercel, "vercel_sandbox", Command, WASM},
+			Enum:        enum(spellings(Kinds()...)),
 		}},
 		PropertyOrder:        []string{"backend"},
 		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
@@ -64,19 +64,22 @@ func condition(members []member, kind string) *jsonschema.Schema {
 	case p.in(inCommand):
 		then.Required = []string{"command"}
 	}
-	spellings := []any{kind}
-	for _, alias := range []string{"singularity", "vercel_sandbox"} {
-		if k, _ := CanonicalKind(alias); k == kind {
-			spellings = append(spellings, alias)
-		}
-	}
 	return &jsonschema.Schema{
 		If: &jsonschema.Schema{
 			Required:   []string{"backend"},
-			Properties: map[string]*jsonschema.Schema{"backend": {Enum: spellings}},
+			Properties: map[string]*jsonschema.Schema{"backend": {Enum: enum(spellings(kind))}},
 		},
 		Then: then,
 	}
+}
+
+// enum makes the words the values of an enumeration.
+func enum(words []string) []any {
+	var all []any
+	for _, w := range words {
+		all = append(all, w)
+	}
+	return all
 }
 
 func rows(members []member, name string) int {

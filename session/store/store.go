@@ -131,35 +131,30 @@ func (s *Store) environments() string { return filepath.Join(s.dir, "environment
 
 // identify reads the store's id, or makes it.
 func (s *Store) identify() (string, error) {
-	var record struct {
-		Format int    `json:"format"`
-		ID     string `json:"id"`
-	}
 	file := filepath.Join(s.dir, "store.json")
-	err := readJSON(file, &record)
-	if errors.Is(err, os.ErrNotExist) {
-		record.Format, record.ID = format, randomHex(16)
-		raw, err := json.Marshal(record)
-		if err != nil {
-			return "", err
-		}
-		// Another service may be doing the same: the first one wins.
-		if err := createFile(file, raw); err != nil && !errors.Is(err, os.ErrExist) {
-			return "", err
-		}
-		return s.readID(file)
+	id, err := readID(file)
+	if !errors.Is(err, os.ErrNotExist) {
+		return id, err
 	}
+	raw, err := json.Marshal(storeRecord{format, randomHex(16)})
 	if err != nil {
 		return "", err
 	}
-	return s.readID(file)
+	// Another service may be doing the same: the first one wins.
+	if err := createFile(file, raw); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	return readID(file)
 }
 
-func (s *Store) readID(file string) (string, error) {
-	var record struct {
-		Format int    `json:"format"`
-		ID     string `json:"id"`
-	}
+// storeRecord is what store.json holds.
+type storeRecord struct {
+	Format int    `json:"format"`
+	ID     string `json:"id"`
+}
+
+func readID(file string) (string, error) {
+	var record storeRecord
 	if err := readJSON(file, &record); err != nil {
 		return "", err
 	}
