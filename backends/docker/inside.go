@@ -79,6 +79,9 @@ func attachArgs(b backends.Binding, mark string, share bool) []string {
 	if p.MaxOutputBytes > 0 {
 		args = append(args, "--max-output-bytes="+strconv.FormatInt(p.MaxOutputBytes, 10))
 	}
+	if p.Shared {
+		args = append(args, "--shared")
+	}
 	if share {
 		args = append(args, "--share-dir="+shareDir)
 	}

@@ -106,6 +106,9 @@ func (e *Environment) execute(c *connection, r tool.Request, mode tool.Mode) (wi
 		Actor:          e.actor(r.Actor),
 		PermissionMode: mode,
 	}
+	if r.Actor.Kind == tool.ActorSideChat && c.Has(wire.CapActors) {
+		x.ActorKind = tool.ActorSideChat // for others it is one of the subagents, and read_only all the same
+	}
 	request := wire.ClientRequest{Method: wire.MethodExecute, Data: x}
 	switch {
 	case len(r.Arguments) > wire.BulkArguments && c.Has(wire.CapBulk):

@@ -23,6 +23,7 @@ func TestCall(t *testing.T) {
 		r    tool.Request
 		want string // the frame's data
 		body string
+		caps []string
 	}{
 		{name: "the least", r: tool.Request{Name: "bash"},
 			want: `{"call":{"name":"bash","arguments":"{}"},"actor":"s1","permission_mode":"standard"}`},
@@ -32,12 +33,17 @@ func TestCall(t *testing.T) {
 		{name: "the main agent by name", r: tool.Request{Name: "bash", Actor: tool.Actor{ID: "whoever", Kind: tool.ActorMain}},
 			want: `{"call":{"name":"bash","arguments":"{}"},"actor":"s1","permission_mode":"standard"}`},
 		{name: "a side chat", r: tool.Request{Name: "bash", Actor: tool.Actor{ID: "chat", Kind: tool.ActorSideChat}, Mode: tool.Standard},
-			want: `{"call":{"name":"bash","arguments":"{}"},"actor":"chat","permission_mode":"read_only"}`},
+			want: `{"call":{"name":"bash","arguments":"{}"},"actor":"chat","actor_kind":"side_chat","permission_mode":"read_only"}`},
+		{name: "a side chat of one that knows none", r: tool.Request{Name: "bash", Actor: tool.Actor{ID: "chat", Kind: tool.ActorSideChat}},
+			want: `{"call":{"name":"bash","arguments":"{}"},"actor":"chat","permission_mode":"read_only"}`, caps: []string{wire.CapBulk}},
 		{name: "large arguments", r: tool.Request{Name: "write_file", Arguments: object(big)},
 			want: `{"call":{"name":"write_file","arguments":""},"actor":"s1","permission_mode":"standard"}`, body: big},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFar(ourCaps...)
+			if test.caps != nil {
+				f = newFar(test.caps...)
+			}
 			f.on(wire.MethodExecute, func(_ context.Context, r *wire.Request) (wire.Response, error) {
 				if string(r.Data) != test.want || string(r.Body) != test.body {
 					t.Errorf("sent %s and %d bytes", r.Data, len(r.Body))

@@ -29,7 +29,7 @@ func binding() backends.Binding {
 
 // ourCaps are what our worker announces.
 var ourCaps = []string{
-	wire.CapProcessStart, wire.CapBulk, wire.CapErrors, wire.CapFS, wire.CapProcess, wire.CapLimits, wire.CapShutdown, wire.CapTools,
+	wire.CapProcessStart, wire.CapBulk, wire.CapErrors, wire.CapFS, wire.CapProcess, wire.CapLimits, wire.CapShutdown, wire.CapTools, wire.CapActors,
 }
 
 // A far is a host and the worker that it reaches, scripted by a test. What a

@@ -23,6 +23,9 @@ func (p processes) Start(ctx context.Context, r tool.StartRequest) (tool.Process
 		return tool.Process{}, tool.Errorf(tool.InvalidParams, "%s: the operation id is missing", what).WithPath("operation_id")
 	}
 	actor := tool.Actor{ID: r.Actor, Kind: tool.ActorSubagent}
+	if r.ActorKind == tool.ActorSideChat {
+		actor.Kind = tool.ActorSideChat
+	}
 	r.Actor = p.e.actor(actor)
 	mode, err := p.e.mode(actor, r.PermissionMode)
 	if err != nil {
@@ -34,7 +37,11 @@ func (p processes) Start(ctx context.Context, r tool.StartRequest) (tool.Process
 		if !c.Has(wire.CapProcessStart) {
 			return wire.ClientRequest{}, lacking("start processes", wire.CapProcessStart)
 		}
-		return wire.ClientRequest{Method: wire.MethodProcessStart, Data: r}, nil
+		start := r
+		if !c.Has(wire.CapActors) {
+			start.ActorKind = ""
+		}
+		return wire.ClientRequest{Method: wire.MethodProcessStart, Data: start}, nil
 	}, &record)
 	if err != nil {
 		return tool.Process{}, err

@@ -27,6 +27,25 @@ func TestStart(t *testing.T) {
 			t.Error(p, err)
 		}
 	})
+	t.Run("for a side chat", func(t *testing.T) {
+		for want, caps := range map[string][]string{
+			`{"operation_id":"op","command":"x","actor":"chat","permission_mode":"read_only","actor_kind":"side_chat"}`: ourCaps,
+			`{"operation_id":"op","command":"x","actor":"chat","permission_mode":"read_only"}`:                          {wire.CapProcessStart},
+		} {
+			f := newFar(caps...)
+			f.on(wire.MethodProcessStart, func(_ context.Context, r *wire.Request) (wire.Response, error) {
+				if string(r.Data) != want {
+					t.Errorf("sent %s", r.Data)
+				}
+				return wire.Response{Data: tool.Process{ID: "p1", OperationID: "op"}}, nil
+			})
+			e := open(t, f, binding(), Options{})
+			_, err := e.Processes().Start(t.Context(), tool.StartRequest{OperationID: "op", Command: "x", Actor: "chat", ActorKind: tool.ActorSideChat, PermissionMode: tool.Standard})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	t.Run("another operation's record", func(t *testing.T) {
 		f := newFar(wire.CapProcessStart)
 		f.says(wire.MethodProcessStart, tool.Process{ID: "p1", OperationID: "other"}, nil)

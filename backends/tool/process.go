@@ -90,6 +90,21 @@ type Process struct {
 	// TotalBytes counts all output bytes ever written.
 	TotalBytes int64  `json:"total_bytes,omitempty"`
 	Label      string `json:"label,omitempty"`
+	// ActorKind tells a side chat from the subagents that it is one of for the
+	// contract; empty for other owners.
+	ActorKind ActorKind `json:"actor_kind,omitempty"`
+}
+
+// Owner is the actor that started the process.
+func (p Process) Owner() Actor {
+	switch {
+	case p.OwnerKind != OwnerSubagent:
+		return Actor{ID: p.OwnerID, Kind: ActorMain}
+	case p.ActorKind == ActorSideChat:
+		return Actor{ID: p.OwnerID, Kind: ActorSideChat}
+	default:
+		return Actor{ID: p.OwnerID, Kind: ActorSubagent}
+	}
 }
 
 // ProcessEventType says what happened to a process.
@@ -136,6 +151,9 @@ type StartRequest struct {
 	PermissionMode Mode              `json:"permission_mode"`
 	Lifecycle      Lifecycle         `json:"lifecycle,omitempty"`
 	Label          string            `json:"label,omitempty"`
+	// ActorKind is [ActorSideChat] for a side chat, which is always [ReadOnly];
+	// else empty.
+	ActorKind ActorKind `json:"actor_kind,omitempty"`
 }
 
 // ReadOptions says which output of a process to read.

@@ -75,6 +75,9 @@ func (e *Execute) append(b []byte) []byte {
 	b = appendString(append(b, `"name":`...), e.Call.Name)
 	b = appendString(append(b, `,"arguments":`...), e.Call.Arguments)
 	b = appendString(append(b, `},"actor":`...), e.Actor)
+	if e.ActorKind != "" {
+		b = appendString(append(b, `,"actor_kind":`...), e.ActorKind)
+	}
 	if e.PermissionMode != "" {
 		b = appendString(append(b, `,"permission_mode":`...), e.PermissionMode)
 	}
@@ -96,6 +99,10 @@ func (e *Execute) parse(data []byte) (arguments []byte, err error) {
 			arguments, err = e.Call.parse(value)
 		case "actor":
 			e.Actor, err = textValue(value)
+		case "actor_kind":
+			var kind string
+			kind, err = textValue(value)
+			e.ActorKind = tool.ActorKind(kind)
 		case "permission_mode":
 			var mode string
 			mode, err = textValue(value)

@@ -52,9 +52,12 @@ type SocketOffer struct {
 type Execute struct {
 	Call ToolCall `json:"call"`
 	// Actor is never empty; the session itself is the main agent.
-	Actor                 string    `json:"actor"`
-	PermissionMode        tool.Mode `json:"permission_mode,omitempty"`
-	GitAttributionEnabled bool      `json:"git_attribution_enabled,omitempty"`
+	Actor string `json:"actor"`
+	// ActorKind is [tool.ActorSideChat] for a side chat, else empty. Only with
+	// [CapActors].
+	ActorKind             tool.ActorKind `json:"actor_kind,omitempty"`
+	PermissionMode        tool.Mode      `json:"permission_mode,omitempty"`
+	GitAttributionEnabled bool           `json:"git_attribution_enabled,omitempty"`
 	// MaxOutputBytes bounds what a command returns; 0 is the worker's own
 	// limit. Only with [CapLimits].
 	MaxOutputBytes int64 `json:"max_output_bytes,omitempty"`

@@ -66,6 +66,8 @@ const (
 	CapShutdown = "caisson.shutdown.v1"
 	// CapTools is the method tools/list.
 	CapTools = "caisson.tools.v1"
+	// CapActors is the member actor_kind of execute, process/start and records.
+	CapActors = "caisson.actors.v1"
 	// CapSocket is the offer of a shared socket.
 	CapSocket = "caisson.socket.v1"
 )

@@ -104,7 +104,7 @@ func (c *connection) initialize(ctx context.Context, r *wire.Request) (wire.Resp
 func Capabilities() []string {
 	return []string{
 		wire.CapProcessStart, wire.CapBulk, wire.CapErrors, wire.CapFS, wire.CapProcess,
-		wire.CapLimits, wire.CapShutdown, wire.CapTools,
+		wire.CapLimits, wire.CapShutdown, wire.CapTools, wire.CapActors,
 	}
 }
 
@@ -125,6 +125,10 @@ func (c *connection) execute(ctx context.Context, o *session, r *wire.Request) (
 	if in.Actor == "" {
 		return wire.Response{}, tool.Errorf(tool.InvalidParams, "the call has no actor").WithPath("actor")
 	}
+	actor, err := o.actor(in.Actor, in.ActorKind)
+	if err != nil {
+		return wire.Response{}, err
+	}
 	mode, err := c.server.mode(in.PermissionMode)
 	if err != nil {
 		return wire.Response{}, err
@@ -133,12 +137,9 @@ func (c *connection) execute(ctx context.Context, o *session, r *wire.Request) (
 		ID:             in.Call.ID,
 		Name:           in.Call.Name,
 		Arguments:      json.RawMessage(in.Call.Arguments),
-		Actor:          tool.Actor{ID: in.Actor, Kind: tool.ActorSubagent},
+		Actor:          actor,
 		Mode:           mode,
 		MaxOutputBytes: c.server.outputLimit(in.MaxOutputBytes),
-	}
-	if o.main(in.Actor) {
-		call.Actor.Kind = tool.ActorMain
 	}
 	if r.Body != nil {
 		if in.Call.Arguments != "" {

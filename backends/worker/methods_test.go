@@ -63,6 +63,59 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// A side chat is read_only whatever its frames say, and owns what it starts.
+func TestActors(t *testing.T) {
+	o := options(t)
+	start(t, o)
+	root := t.TempDir()
+	c := connect(t, o, root)
+	run := func(actor string, kind tool.ActorKind, name, arguments string) (tool.Result, error) {
+		reply, err := c.Call(t.Context(), wire.MethodExecute, wire.Execute{
+			Call: wire.ToolCall{Name: name, Arguments: arguments}, Actor: actor, ActorKind: kind, PermissionMode: tool.Standard,
+		}, nil)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		var r tool.Result
+		return r, reply.Decode(&r)
+	}
+	_, err := run("chat", tool.ActorSideChat, "write_file", `{"path":"proof","content":"x"}`)
+	wantKind(t, "write_file of a side chat", err, tool.Denied, "read_only")
+	if _, err := run("chat", tool.ActorSideChat, "bash", `{"command":"touch proof"}`); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, "proof")); err == nil {
+		t.Error("a side chat wrote")
+	}
+	owners := map[string]tool.Actor{}
+	for _, a := range []tool.Actor{{ID: "s1", Kind: tool.ActorMain}, {ID: "a", Kind: tool.ActorSubagent}, {ID: "a", Kind: tool.ActorSideChat}} {
+		in := tool.StartRequest{OperationID: string(a.Kind), Command: "exit 0", Actor: a.ID, PermissionMode: tool.Standard}
+		if a.Kind == tool.ActorSideChat {
+			in.ActorKind = a.Kind
+		}
+		p := call[tool.Process](t, c, wire.MethodProcessStart, in)
+		owners[p.ID] = a
+		if (p.SandboxMode == tool.ReadOnly) != (a.Kind == tool.ActorSideChat) {
+			t.Errorf("%+v runs in %s", a, p.SandboxMode)
+		}
+	}
+	for _, p := range call[[]tool.Process](t, c, wire.MethodProcessList, nil) {
+		if p.Owner() != owners[p.ID] {
+			t.Errorf("owner %+v, want %+v", p.Owner(), owners[p.ID])
+		}
+	}
+	for what, a := range map[string]tool.Actor{
+		"a kind that is none":        {ID: "a", Kind: "king"},
+		"a main agent by kind":       {ID: "a", Kind: tool.ActorMain},
+		"a side chat as the session": {ID: "s1", Kind: tool.ActorSideChat},
+	} {
+		_, err := run(a.ID, a.Kind, "list_files", "{}")
+		wantKind(t, what, err, tool.InvalidParams, "")
+		_, err = c.Call(t.Context(), wire.MethodProcessStart, tool.StartRequest{OperationID: "x", Command: "true", Actor: a.ID, ActorKind: a.Kind}, nil)
+		wantKind(t, "a start of "+what, err, tool.InvalidParams, "")
+	}
+}
+
 // Arguments may come beside the frame, but not twice.
 func TestExecuteBody(t *testing.T) {
 	o := options(t)

@@ -48,6 +48,9 @@ type Options struct {
 	ShutdownTimeout time.Duration
 	// RemoveWhenIdle removes the workspace when the lifetime ends the worker.
 	RemoveWhenIdle bool
+	// Shared says that other sessions work in the same environment, and keeps
+	// confined commands from signalling theirs, where the kernel can see to that.
+	Shared bool
 	// ShareDir is a directory that the host sees too, where a second socket is
 	// offered. Empty means no offer.
 	ShareDir string
@@ -97,6 +100,7 @@ func (o *Options) Register(fs *flag.FlagSet) {
 	fs.StringVar(&o.Shell, "shell", o.Shell, "`path` of the shell for command lines")
 	fs.Func("shutdown-timeout-ms", "`milliseconds` from the end of input to the exit; 0: 7000", DurationFlag(&o.ShutdownTimeout, time.Millisecond))
 	fs.BoolVar(&o.RemoveWhenIdle, "remove-when-idle", o.RemoveWhenIdle, "remove the workspace when the lifetime ends the worker")
+	fs.BoolVar(&o.Shared, "shared", o.Shared, "other sessions work in the same environment: commands cannot signal theirs")
 	fs.StringVar(&o.ShareDir, "share-dir", o.ShareDir, "offer a second socket in `dir`, which the host sees too")
 }
 
@@ -152,6 +156,9 @@ func (o Options) Args() []string {
 	}
 	if o.RemoveWhenIdle {
 		args = append(args, "--remove-when-idle")
+	}
+	if o.Shared {
+		args = append(args, "--shared")
 	}
 	str("share-dir", o.ShareDir)
 	return args

@@ -99,6 +99,9 @@ func startProcess(ctx context.Context, s *server, o *session, r *wire.Request) (
 	if in.Actor == "" {
 		in.Actor = o.binding.Session
 	}
+	if _, err := o.actor(in.Actor, in.ActorKind); err != nil {
+		return wire.Response{}, err
+	}
 	return data(o.processes.Start(ctx, in))
 }
 

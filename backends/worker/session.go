@@ -130,6 +130,7 @@ func (s *server) open(in wire.Initialize) (_ *session, err error) {
 		DefaultMode:    s.o.Mode,
 		Ceiling:        s.o.Ceiling,
 		WritablePaths:  slices.Concat(s.o.Writable, workspace.GitDirectories(o.root.Dir())),
+		Shared:         s.o.Shared,
 		MaxOutputBytes: s.o.MaxOutputBytes,
 		OnEvent:        s.emit,
 		AdoptOrphans:   s.o.AdoptOrphans,
@@ -218,8 +219,21 @@ func (o *session) same(in wire.Initialize) error {
 	return tool.Errorf(tool.Denied, "the worker is bound to another %s, and a binding never changes", differs).WithPath(differs)
 }
 
-// main reports whether actor is the session's main agent.
-func (o *session) main(actor string) bool { return actor == o.binding.Session }
+// actor is who a frame says that it is.
+func (o *session) actor(id string, kind tool.ActorKind) (tool.Actor, error) {
+	a := tool.Actor{ID: id, Kind: kind}
+	switch {
+	case kind == "" && id == o.binding.Session:
+		a.Kind = tool.ActorMain
+	case kind == "":
+		a.Kind = tool.ActorSubagent
+	case kind != tool.ActorSideChat:
+		return a, tool.Errorf(tool.InvalidParams, "there is no kind of actor %q here", kind).WithPath("actor_kind")
+	case id == "" || id == o.binding.Session:
+		return a, tool.Errorf(tool.InvalidParams, "a side chat needs a name of its own").WithPath("actor")
+	}
+	return a, nil
+}
 
 // removeOnExit reports whether the host said that the workspace goes with the
 // worker.

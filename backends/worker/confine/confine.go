@@ -21,6 +21,9 @@ import (
 // third one (Linux 6.2) is the first to stop truncation.
 const RequiredABI = 3
 
+// ApartABI is the oldest Landlock interface that limits signals (Linux 6.12).
+const ApartABI = 6
+
 // Policy says where the commands of one session and mode may write.
 type Policy struct {
 	// Mode decides what of the rest counts; empty is [tool.Standard].
@@ -34,6 +37,10 @@ type Policy struct {
 	// Temp is the private temporary directory, writable in every mode. It must
 	// exist.
 	Temp string
+	// Apart keeps commands from signalling what was not started by the same
+	// launcher, where the kernel can: from [ApartABI] on. Older ones cannot, and
+	// the policy holds without it; so does one that limits nothing.
+	Apart bool
 	// ABI reads the version of Landlock; nil is [ABI].
 	ABI func() (int, error)
 }
@@ -60,16 +67,20 @@ func (p Policy) writable() []string {
 	return append([]string{p.Temp, p.Root}, p.Writable...)
 }
 
+// readABI is the version of Landlock that there is.
+func (p Policy) readABI() (int, error) {
+	if p.ABI != nil {
+		return p.ABI()
+	}
+	return ABI()
+}
+
 // check is nil when p needs no Landlock or found is enough of it.
 func (p Policy) check() error {
 	if !p.Confines() {
 		return nil
 	}
-	abi := p.ABI
-	if abi == nil {
-		abi = ABI
-	}
-	found, err := abi()
+	found, err := p.readABI()
 	if err == nil && found >= RequiredABI {
 		return nil
 	}

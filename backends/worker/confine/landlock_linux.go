@@ -72,11 +72,14 @@ func start(p Policy) (*Launcher, error) {
 // newRuleset makes a Landlock ruleset that handles every write and allows
 // those of p. The caller closes it.
 func newRuleset(p Policy) (int, error) {
-	// Only the first member of the attribute is needed, and older kernels know
-	// no other.
-	handled := uint64(treeRights)
-	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET,
-		uintptr(unsafe.Pointer(&handled)), unsafe.Sizeof(handled), 0)
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: treeRights}
+	// Only the first member of the attribute is needed as a rule, and older
+	// kernels know no other.
+	size := unsafe.Sizeof(attr.Handled_access_fs)
+	if found, err := p.readABI(); p.Apart && err == nil && found >= ApartABI {
+		attr.Scoped, size = unix.LANDLOCK_SCOPE_SIGNAL, unsafe.Offsetof(attr.Scoped)+unsafe.Sizeof(attr.Scoped)
+	}
+	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if errno != 0 {
 		return -1, tool.Errorf(tool.Unsupported, "make a Landlock ruleset: %w", errno)
 	}

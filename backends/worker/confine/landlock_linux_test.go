@@ -169,6 +169,62 @@ func TestCommandsAreConfined(t *testing.T) {
 	}
 }
 
+// Commands kept apart signal each other and nothing else; with an older Landlock
+// the policy holds without that.
+func TestCommandsAreApart(t *testing.T) {
+	abi, err := ABI()
+	if err != nil || abi < ApartABI {
+		t.Skipf("this kernel has Landlock ABI %d (%v), and to keep commands apart needs %d", abi, err, ApartABI)
+	}
+	for _, tt := range []struct {
+		name         string
+		apart        bool
+		abi          func() (int, error)
+		others, ours bool // whether their commands can be signalled
+	}{
+		{"apart", true, nil, false, true},
+		{"not apart", false, nil, true, true},
+		{"an older Landlock", true, func() (int, error) { return ApartABI - 1, nil }, true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			launcher := func() *Launcher {
+				l, err := NewLauncher(Policy{Mode: tool.ReadOnly, Temp: t.TempDir(), Apart: tt.apart, ABI: tt.abi})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(l.Close)
+				return l
+			}
+			one, two := launcher(), launcher()
+			victim := exec.Command("sleep", "300")
+			if !one.Do(func() { err = victim.Start() }) || err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = victim.Process.Kill()
+				_ = victim.Wait() // it was killed just now
+			})
+			signals := func(l *Launcher, pid int) bool {
+				var err error
+				kill := exec.Command("sh", "-c", fmt.Sprintf("kill -0 %d", pid))
+				if !l.Do(func() { err = kill.Start() }) || err != nil {
+					t.Fatal(err)
+				}
+				return kill.Wait() == nil
+			}
+			if got := signals(one, victim.Process.Pid); got != tt.ours {
+				t.Errorf("a command of the same launcher: %t", got)
+			}
+			if got := signals(two, victim.Process.Pid); got != tt.others {
+				t.Errorf("a command of another launcher: %t", got)
+			}
+			if got := signals(two, os.Getpid()); got != tt.others {
+				t.Errorf("this program: %t", got)
+			}
+		})
+	}
+}
+
 // A device leads past every path, so that none is made even where everything
 // else may be.
 func TestNoDevicesAreMade(t *testing.T) {

@@ -21,8 +21,9 @@ type Command struct {
 	// Stdin is what the command reads; it then sees the end of the file. At
 	// most [MaxWriteBytes].
 	Stdin []byte
-	// Actor is who runs it; empty is the session's main agent.
-	Actor string
+	// Actor is who runs it; the zero Actor is the session's main agent. A side
+	// chat runs in read_only, whatever Mode says.
+	Actor tool.Actor
 	// Mode is the permission mode; empty is the default.
 	Mode tool.Mode
 	// Writable are absolute paths that the command may write beside those of

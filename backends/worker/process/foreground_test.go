@@ -89,7 +89,7 @@ func TestRunAdopts(t *testing.T) {
 	m, r := newTest(t)
 	got, err := m.Run(t.Context(), Command{
 		Command: "mkfifo go; echo $$; echo err >&2; read x < go; echo more; exit 7", Timeout: 100 * time.Millisecond,
-		Actor: "helper", Label: "slow",
+		Actor: tool.Actor{ID: "helper", Kind: tool.ActorSubagent}, Label: "slow",
 	})
 	if err == nil && !got.TimedOut {
 		t.Fatalf("not adopted: %+v", got)

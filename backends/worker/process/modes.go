@@ -1,6 +1,8 @@
 package process
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,25 +35,56 @@ func (m *Manager) mode(asked tool.Mode) (tool.Mode, error) {
 	return asked, nil
 }
 
-// policy is what mode lets commands write.
-func (m *Manager) policy(mode tool.Mode, more []string) confine.Policy {
+// license is what a command of the actor may do that asks for a mode.
+func (m *Manager) license(asked tool.Mode, a tool.Actor) (license, error) {
+	if a.Kind != tool.ActorSideChat {
+		mode, err := m.mode(asked)
+		return license{mode: mode}, err
+	}
+	if a.ID == "" {
+		return license{}, tool.Errorf(tool.InvalidParams, "a side chat needs a name").WithPath("actor")
+	}
+	return license{mode: tool.ReadOnly, side: a.ID}, nil
+}
+
+// license is what a command may do.
+type license struct {
+	mode tool.Mode
+	// side is the side chat whose command it is, "" for other actors.
+	side string
+	more []string // writable paths of its own
+}
+
+// policy is what l lets commands write.
+func (m *Manager) policy(l license) confine.Policy {
 	return confine.Policy{
-		Mode: mode, Root: m.o.Root, Temp: m.tempDir(mode), ABI: m.o.ABI,
-		Writable: slices.Concat(m.o.WritablePaths, more),
+		Mode: l.mode, Root: m.o.Root, Temp: m.tempDir(l), ABI: m.o.ABI,
+		Writable: slices.Concat(m.o.WritablePaths, l.more),
+		Apart:    m.o.Shared || l.mode == tool.ReadOnly,
 	}
 }
 
-func (m *Manager) tempDir(mode tool.Mode) string { return filepath.Join(m.registry.temp, string(mode)) }
-
-// launcher is the thread that starts commands of the mode. A command with
-// writable paths of its own gets a thread of its own, which release ends; that
-// must be after the command has ended.
-func (m *Manager) launcher(mode tool.Mode, more []string) (l *confine.Launcher, release func(), err error) {
-	if err := os.MkdirAll(m.tempDir(mode), 0o700); err != nil {
-		return nil, nil, tool.Errorf(tool.Internal, "make the temporary directory of commands: %w", err).WithPath(m.tempDir(mode))
+// tempDir is the temporary directory of the mode's commands, or of a side chat,
+// which must not write what others read.
+func (m *Manager) tempDir(l license) string {
+	if l.side == "" {
+		return filepath.Join(m.registry.temp, string(l.mode))
 	}
-	if len(more) > 0 && mode == tool.Standard && m.policy(mode, nil).Confines() {
-		l, err := confine.NewLauncher(m.policy(mode, more))
+	sum := sha256.Sum256([]byte(l.side))
+	return filepath.Join(m.registry.temp, "side-"+hex.EncodeToString(sum[:8]))
+}
+
+// launcher is the thread that starts commands of the license. A command with
+// writable paths of its own, and one of a side chat, which must not signal those
+// of others, gets a thread of its own, which release ends; that must be after the
+// command has ended.
+func (m *Manager) launcher(w license) (l *confine.Launcher, release func(), err error) {
+	p := m.policy(w)
+	if err := os.MkdirAll(p.Temp, 0o700); err != nil {
+		return nil, nil, tool.Errorf(tool.Internal, "make the temporary directory of commands: %w", err).WithPath(p.Temp)
+	}
+	if p.Confines() && (w.side != "" || len(w.more) > 0 && w.mode == tool.Standard) {
+		l, err := confine.NewLauncher(p)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -59,16 +92,17 @@ func (m *Manager) launcher(mode tool.Mode, more []string) (l *confine.Launcher, 
 	}
 	m.modes.mu.Lock()
 	defer m.modes.mu.Unlock()
-	if l := m.modes.launchers[mode]; l != nil {
+	if l := m.modes.launchers[w.mode]; l != nil {
 		return l, func() {}, nil
 	}
-	if l, err = confine.NewLauncher(m.policy(mode, nil)); err != nil {
+	p = m.policy(license{mode: w.mode})
+	if l, err = confine.NewLauncher(p); err != nil {
 		return nil, nil, err
 	}
 	if m.modes.launchers == nil {
 		m.modes.launchers = make(map[tool.Mode]*confine.Launcher)
 	}
-	m.modes.launchers[mode] = l
+	m.modes.launchers[w.mode] = l
 	return l, func() {}, nil
 }
 

@@ -30,6 +30,10 @@ type Options struct {
 	// WritablePaths are what standard lets commands write beside Root and the
 	// temporary directory; "/" lifts all limits.
 	WritablePaths []string
+	// Shared says that other sessions work in the same environment: confined
+	// commands then signal only what this one's have started, where the kernel
+	// can see to that (see [confine.Policy]).
+	Shared bool
 	// MaxOutputBytes is what one foreground command may return when it does not
 	// say; 0 is [DefaultMaxOutputBytes].
 	MaxOutputBytes int64

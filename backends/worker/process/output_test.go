@@ -235,14 +235,14 @@ func TestOutputCannotBeKept(t *testing.T) {
 			}
 		})
 	}
-	p := m.newProc(m.newRecord(newID(), spec{}, tool.Unconfined, ""))
+	p := m.newProc(m.newRecord(newID(), spec{}, tool.Unconfined, tool.Actor{}))
 	p.out = &output{base: filepath.Join(small, "p")}
 	s, err := m.prepare(p.id, request{line: "head -c 1000000 /dev/zero; echo done > done"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.streams = []*streamTo{{merged: true}}
-	if s.launcher, _, err = m.launcher(tool.Unconfined, nil); err != nil {
+	if s.launcher, _, err = m.launcher(license{mode: tool.Unconfined}); err != nil {
 		t.Fatal(err)
 	}
 	p.kept = true

@@ -61,10 +61,11 @@ type foreground struct {
 }
 
 func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
-	mode, err := m.mode(c.Mode)
+	w, err := m.license(c.Mode, c.Actor)
 	if err != nil {
 		return nil, err
 	}
+	w.more = c.Writable
 	if len(c.Stdin) > MaxWriteBytes {
 		return nil, tool.Errorf(tool.InvalidParams, "%d bytes of input are too many: the most is %d", len(c.Stdin), MaxWriteBytes).WithPath("stdin")
 	}
@@ -73,11 +74,11 @@ func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
 		return nil, err
 	}
 	id := newID()
-	s, err := m.prepare(id, request{line: c.Command, argv: c.Argv, dir: c.CWD, env: env, mode: mode})
+	s, err := m.prepare(id, request{line: c.Command, argv: c.Argv, dir: c.CWD, env: env, license: w})
 	if err != nil {
 		return nil, err
 	}
-	rec := m.newRecord(id, s, mode, c.Actor)
+	rec := m.newRecord(id, s, w.mode, c.Actor)
 	rec.Status, rec.Command, rec.Argv, rec.Label = tool.ProcessRunning, c.Command, c.Argv, c.Label
 	half := int(c.MaxOutputBytes+1) / 2
 	f := &foreground{proc: m.newProc(rec), began: time.Now(), stdout: newCapture(half), stderr: newCapture(half)}
@@ -98,10 +99,10 @@ func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
 			m.dismiss(f.proc)
 		}
 	}()
-	if s.launcher, f.release, err = m.launcher(mode, c.Writable); err != nil {
+	if s.launcher, f.release, err = m.launcher(w); err != nil {
 		return nil, err
 	}
-	f.limited = m.policy(mode, c.Writable).Confines()
+	f.limited = m.policy(w).Confines()
 	pidfd, err := f.spawn(s)
 	if err != nil {
 		f.release()

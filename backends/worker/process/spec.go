@@ -35,8 +35,8 @@ type request struct {
 	argv []string
 	dir  string
 	env  []string
-	mode tool.Mode
-	tty  *tool.TTY
+	license
+	tty *tool.TTY
 }
 
 // prepare checks r for the process of the id, except for its mode's launcher.
@@ -123,7 +123,7 @@ func (m *Manager) environment(id string, r request, dir string) []string {
 			env[len(env)-1] = m.o.Env[i]
 		}
 	}
-	env = append(env, "TMPDIR="+m.tempDir(r.mode))
+	env = append(env, "TMPDIR="+m.tempDir(r.license))
 	env = append(env, r.env...)
 	env = append(env, mark+"="+m.instance+"/"+id)
 	return lastOnes(env)

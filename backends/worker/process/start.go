@@ -78,7 +78,8 @@ func (m *Manager) again(ctx context.Context, op *operation, r tool.StartRequest)
 
 // start starts the background process of the id.
 func (m *Manager) start(id, digest string, r tool.StartRequest) (_ tool.Process, err error) {
-	mode, err := m.mode(r.PermissionMode)
+	actor := tool.Actor{ID: r.Actor, Kind: r.ActorKind}
+	w, err := m.license(r.PermissionMode, actor)
 	if err != nil {
 		return tool.Process{}, err
 	}
@@ -97,11 +98,11 @@ func (m *Manager) start(id, digest string, r tool.StartRequest) (_ tool.Process,
 	if err != nil {
 		return tool.Process{}, err
 	}
-	s, err := m.prepare(id, request{line: r.Command, argv: r.Argv, dir: r.CWD, env: env, mode: mode, tty: r.TTY})
+	s, err := m.prepare(id, request{line: r.Command, argv: r.Argv, dir: r.CWD, env: env, license: w, tty: r.TTY})
 	if err != nil {
 		return tool.Process{}, err
 	}
-	rec := m.newRecord(id, s, mode, r.Actor)
+	rec := m.newRecord(id, s, w.mode, actor)
 	rec.Request, rec.OperationID = digest, r.OperationID
 	rec.Command, rec.Argv, rec.TTY, rec.Label = r.Command, r.Argv, r.TTY, r.Label
 	if r.Lifecycle != "" {
@@ -119,12 +120,15 @@ func (m *Manager) start(id, digest string, r tool.StartRequest) (_ tool.Process,
 	defer func() {
 		if err != nil {
 			m.dismiss(p)
+			p.release()
 		}
 	}()
-	if s.launcher, p.release, err = m.launcher(mode, nil); err != nil {
+	launcher, release, err := m.launcher(w)
+	if err != nil {
 		return tool.Process{}, err
 	}
-	p.limited = m.policy(mode, nil).Confines()
+	s.launcher, p.release = launcher, release
+	p.limited = m.policy(w).Confines()
 	if err = m.registry.journal.put(rec); errors.Is(err, errLongRecord) {
 		return tool.Process{}, tool.Errorf(tool.InvalidParams, "the command with its label is too long to be kept: %w", err).
 			WithPath("command").WithHint("write the arguments into a file")
@@ -146,14 +150,17 @@ func (m *Manager) start(id, digest string, r tool.StartRequest) (_ tool.Process,
 }
 
 // newRecord is the record of a process that is about to start.
-func (m *Manager) newRecord(id string, s spec, mode tool.Mode, actor string) record {
+func (m *Manager) newRecord(id string, s spec, mode tool.Mode, actor tool.Actor) record {
 	now := time.Now().UTC()
 	rec := record{Process: tool.Process{
-		ID: id, RootThreadID: m.o.Session, OwnerID: actor, OwnerKind: tool.OwnerSubagent,
+		ID: id, RootThreadID: m.o.Session, OwnerID: actor.ID, OwnerKind: tool.OwnerSubagent,
 		Lifecycle: tool.LifecycleSession, Status: tool.ProcessStarting, CWD: s.dir,
 		StartedAt: now, UpdatedAt: now, ExitCode: -1, SandboxMode: mode,
 	}}
-	if actor == "" || actor == m.o.Session {
+	switch {
+	case actor.Kind == tool.ActorSideChat:
+		rec.ActorKind = tool.ActorSideChat
+	case actor.ID == "" || actor.ID == m.o.Session:
 		rec.OwnerID, rec.OwnerKind = m.o.Session, tool.OwnerMainAgent
 	}
 	return rec

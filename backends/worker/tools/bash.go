@@ -92,7 +92,7 @@ func (s *Set) run(ctx context.Context, c *call, line string, cmd process.Command
 		limit = maxOutputBytes
 	}
 	limit = s.limit(c, limit)
-	cmd.Actor, cmd.Mode, cmd.MaxOutputBytes = c.Actor.ID, c.mode, int64(limit)
+	cmd.Actor, cmd.Mode, cmd.MaxOutputBytes = c.Actor, c.mode, int64(limit)
 	r, err := s.o.Commands.Run(ctx, cmd)
 	if err != nil {
 		return tool.Result{}, err
@@ -152,7 +152,7 @@ func deniedHint(mode tool.Mode) string {
 func (s *Set) background(ctx context.Context, c *call, line, dir string) (tool.Result, error) {
 	p, err := s.o.Commands.Start(ctx, tool.StartRequest{
 		// A call is never repeated, so that its start has no name to recognise.
-		OperationID: rand.Text(), Command: line, CWD: dir, Actor: c.Actor.ID, PermissionMode: c.mode,
+		OperationID: rand.Text(), Command: line, CWD: dir, Actor: c.Actor.ID, ActorKind: c.sideChat(), PermissionMode: c.mode,
 	})
 	if err != nil {
 		return tool.Result{}, err

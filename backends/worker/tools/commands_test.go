@@ -81,7 +81,7 @@ func TestBash(t *testing.T) {
 	if _, err := b.Call(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	if want := (process.Command{Command: "make", CWD: b.dir + "/sub", Timeout: 7 * time.Second, Actor: "helper", Mode: tool.ReadOnly, MaxOutputBytes: DefaultOutputBytes}); !reflect.DeepEqual(f.command, want) {
+	if want := (process.Command{Command: "make", CWD: b.dir + "/sub", Timeout: 7 * time.Second, Actor: tool.Actor{ID: "helper"}, Mode: tool.ReadOnly, MaxOutputBytes: DefaultOutputBytes}); !reflect.DeepEqual(f.command, want) {
 		t.Errorf("run was %+v, want %+v", f.command, want)
 	}
 	want(t, b.call("bash", args{"command": "make"}), args{
@@ -193,8 +193,47 @@ func TestProcessTool(t *testing.T) {
 		r.Mode = tool.ReadOnly
 		b.fails(tool.Denied, r)
 	}
+	testSteering(t, b, f)
 	f.err = tool.Errorf(tool.ProcessNotFound, "there is no process p-2")
 	b.fails(tool.ProcessNotFound, request(t, "process", args{"action": "update", "process_id": "p-2"}))
+}
+
+// testSteering: in read_only an actor steers what it has started in that mode.
+func testSteering(t *testing.T, b *bench, f *fakeCommands) {
+	side := tool.Actor{ID: "a", Kind: tool.ActorSideChat}
+	f.record.SandboxMode = tool.ReadOnly
+	for _, tt := range []struct {
+		owner  tool.Process
+		caller tool.Actor
+		mode   tool.Mode
+		may    bool
+	}{
+		{tool.Process{OwnerKind: tool.OwnerSubagent, OwnerID: "a", ActorKind: tool.ActorSideChat}, side, "", true},
+		{tool.Process{OwnerKind: tool.OwnerSubagent, OwnerID: "b", ActorKind: tool.ActorSideChat}, side, "", false},
+		{tool.Process{OwnerKind: tool.OwnerSubagent, OwnerID: "a"}, side, "", false},
+		{tool.Process{OwnerKind: tool.OwnerMainAgent, OwnerID: "s"}, side, "", false},
+		{tool.Process{OwnerKind: tool.OwnerMainAgent, OwnerID: "s"}, side, tool.Standard, false},
+		{tool.Process{OwnerKind: tool.OwnerMainAgent, OwnerID: "s"}, tool.Actor{}, tool.ReadOnly, true},
+		{tool.Process{OwnerKind: tool.OwnerSubagent, OwnerID: "a"}, tool.Actor{}, tool.ReadOnly, false},
+		{tool.Process{OwnerKind: tool.OwnerSubagent, OwnerID: "a", ActorKind: tool.ActorSideChat}, tool.Actor{}, tool.Standard, true},
+		{tool.Process{OwnerKind: tool.OwnerMainAgent, OwnerID: "s"}, tool.Actor{ID: "b", Kind: tool.ActorSubagent}, tool.Standard, true},
+	} {
+		f.record.OwnerKind, f.record.OwnerID, f.record.ActorKind = tt.owner.OwnerKind, tt.owner.OwnerID, tt.owner.ActorKind
+		for _, action := range []string{"write", "stop"} {
+			f.asked = nil
+			r := request(t, "process", args{"action": action, "process_id": "p-1", "input": ""})
+			r.Actor, r.Mode = tt.caller, tt.mode
+			_, err := b.Call(t.Context(), r)
+			if (err == nil) != tt.may || !tt.may && tool.KindOf(err) != tool.Denied {
+				t.Errorf("%s by %+v in %q of %+v: %v", action, tt.caller, tt.mode, tt.owner, err)
+			}
+		}
+	}
+	// What has wider rights than its owner has now is not steered.
+	f.record.OwnerKind, f.record.SandboxMode = tool.OwnerMainAgent, tool.Standard
+	r := request(t, "process", args{"action": "stop", "process_id": "p-1"})
+	r.Mode = tool.ReadOnly
+	b.fails(tool.Denied, r)
 }
 
 // realCommands runs argument lists without confinement, for the tests of git.

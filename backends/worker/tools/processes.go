@@ -78,12 +78,12 @@ func (s *Set) process(ctx context.Context, c *call, a processArgs) (tool.Result,
 		if a.Input == nil {
 			return tool.Result{}, refuse("input is missing")
 		}
-		if err := c.mayCommand(); err != nil {
+		if err := s.maySteer(ctx, c, a.ProcessID); err != nil {
 			return tool.Result{}, err
 		}
 		p, err = s.o.Commands.Write(ctx, a.ProcessID, []byte(*a.Input))
 	case actionStop:
-		if err := c.mayCommand(); err != nil {
+		if err := s.maySteer(ctx, c, a.ProcessID); err != nil {
 			return tool.Result{}, err
 		}
 		p, err = s.o.Commands.Stop(ctx, a.ProcessID)
@@ -98,14 +98,35 @@ func (s *Set) process(ctx context.Context, c *call, a processArgs) (tool.Result,
 	return result(processResult{p})
 }
 
-// mayCommand keeps a read-only caller from steering a process that may have
-// wider rights than the caller.
-func (c *call) mayCommand() error {
-	if c.mode == tool.ReadOnly {
-		return tool.Errorf(tool.Denied, "the permission mode read_only does not allow steering processes").
-			WithHint("call it in the mode standard")
+// maySteer keeps a read-only caller from steering what it did not start itself,
+// and what has wider rights than it.
+func (s *Set) maySteer(ctx context.Context, c *call, id string) error {
+	if c.mode != tool.ReadOnly {
+		return nil
 	}
-	return nil
+	p, err := s.o.Commands.Get(ctx, id)
+	if err != nil || p.SandboxMode == tool.ReadOnly && c.owns(p) {
+		return err
+	}
+	return tool.Errorf(tool.Denied, "the permission mode read_only allows steering only what the same actor has started in it").
+		WithHint("call it in the mode standard")
+}
+
+// owns reports whether the caller has started the process.
+func (c *call) owns(p tool.Process) bool {
+	owner := p.Owner()
+	if owner.Kind == tool.ActorMain {
+		return c.Actor.Kind == tool.ActorMain || c.Actor.Kind == ""
+	}
+	return owner == c.Actor
+}
+
+// sideChat is the caller's kind where that is a side chat.
+func (c *call) sideChat() tool.ActorKind {
+	if c.Actor.Kind == tool.ActorSideChat {
+		return tool.ActorSideChat
+	}
+	return ""
 }
 
 func (s *Set) readProcess(ctx context.Context, c *call, a processArgs) (tool.Result, error) {
