@@ -10,7 +10,8 @@ import (
 	"github.com/caisson-dev/caisson/session"
 )
 
-func toSession(s session.Session) protocol.Session {
+// SessionData is the session as the protocol has it.
+func SessionData(s session.Session) protocol.Session {
 	out := protocol.Session{
 		ID:            s.ID,
 		Profile:       s.Profile,
@@ -28,6 +29,44 @@ func toSession(s session.Session) protocol.Session {
 	}
 	if s.Workspace != "" {
 		out.Workspace = &s.Workspace
+	}
+	return out
+}
+
+// ProfileData is the user's profiles as the protocol has them.
+func ProfileData(list []session.ProfileInfo, def string) protocol.ProfileListResult {
+	out := protocol.ProfileListResult{Default: def, Profiles: make([]protocol.ProfileInfo, len(list))}
+	for i, p := range list {
+		out.Profiles[i] = protocol.ProfileInfo{Name: p.Name, Backend: p.Backend, Summary: p.Summary, Valid: p.Problem == nil}
+		if p.Problem != nil {
+			out.Profiles[i].Problem = p.Problem.Error()
+		}
+	}
+	return out
+}
+
+// HealthData is what a check found as the protocol has it.
+func HealthData(h backends.Health) protocol.Health {
+	out := protocol.Health{OK: h.OK, Checks: make([]protocol.Check, len(h.Checks)), DurationMs: h.Duration.Milliseconds()}
+	for i, c := range h.Checks {
+		out.Checks[i] = protocol.Check(c)
+	}
+	return out
+}
+
+// PruneData is what was left behind as the protocol has it.
+func PruneData(list []backends.Resource) protocol.BackendPruneResult {
+	out := protocol.BackendPruneResult{Resources: make([]protocol.Resource, len(list))}
+	for i, r := range list {
+		out.Resources[i] = protocol.Resource{
+			Backend:     r.Backend,
+			Kind:        r.Kind,
+			ID:          r.ID,
+			Environment: r.Environment,
+			SessionID:   r.Session,
+			CreatedAt:   r.CreatedAt.UTC(),
+			Reason:      r.Reason,
+		}
 	}
 	return out
 }

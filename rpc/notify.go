@@ -59,7 +59,7 @@ type sink struct{ *server }
 var _ session.Sink = sink{}
 
 func (s sink) SessionChanged(changed session.Session) {
-	s.notify(protocol.MethodSessionChanged, protocol.SessionChangedParams{Session: toSession(changed)})
+	s.notify(protocol.MethodSessionChanged, protocol.SessionChangedParams{Session: SessionData(changed)})
 }
 
 func (s sink) ExecutionStarted(e session.Execution) {

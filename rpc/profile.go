@@ -17,22 +17,12 @@ func profileMethods() map[string]method {
 	}
 }
 
-// profileList answers with "local" alone and the error when the configuration
-// is wrong as a whole: the error is what the client has to show.
+// profileList answers also when the configuration is wrong: each profile that
+// could be read of it says so as its problem, "local" too.
 func (r *request) profileList(ctx context.Context, _ *protocol.Empty) (*protocol.ProfileListResult, error) {
-	list, def, err := r.sessions().Profiles(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := &protocol.ProfileListResult{Default: def}
-	for _, p := range list {
-		info := protocol.ProfileInfo{Name: p.Name, Backend: p.Backend, Summary: p.Summary, Valid: p.Problem == nil}
-		if p.Problem != nil {
-			info.Problem = p.Problem.Error()
-		}
-		out.Profiles = append(out.Profiles, info)
-	}
-	return out, nil
+	list, def, _ := r.sessions().Profiles(ctx) // its error is every profile's problem
+	out := ProfileData(list, def)
+	return &out, nil
 }
 
 func (r *request) profileCheck(ctx context.Context, p *protocol.ProfileCheckParams) (*protocol.Health, error) {
@@ -40,11 +30,8 @@ func (r *request) profileCheck(ctx context.Context, p *protocol.ProfileCheckPara
 	if err != nil {
 		return nil, err
 	}
-	out := &protocol.Health{OK: found.OK, DurationMs: found.Duration.Milliseconds()}
-	for _, c := range found.Checks {
-		out.Checks = append(out.Checks, protocol.Check(c))
-	}
-	return out, nil
+	out := HealthData(found)
+	return &out, nil
 }
 
 func (r *request) backendList(ctx context.Context, _ *protocol.Empty) (*protocol.BackendListResult, error) {
@@ -64,17 +51,6 @@ func (r *request) backendPrune(ctx context.Context, p *protocol.BackendPrunePara
 	if err != nil {
 		return nil, err
 	}
-	out := &protocol.BackendPruneResult{}
-	for _, res := range removed {
-		out.Resources = append(out.Resources, protocol.Resource{
-			Backend:     res.Backend,
-			Kind:        res.Kind,
-			ID:          res.ID,
-			Environment: res.Environment,
-			SessionID:   res.Session,
-			CreatedAt:   res.CreatedAt.UTC(),
-			Reason:      res.Reason,
-		})
-	}
-	return out, nil
+	out := PruneData(removed)
+	return &out, nil
 }

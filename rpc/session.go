@@ -50,7 +50,7 @@ func (r *request) sessionOpen(ctx context.Context, p *protocol.SessionOpenParams
 	if err != nil {
 		return nil, err
 	}
-	return &protocol.SessionOpenResult{Session: toSession(opened), Resumed: resumed}, nil
+	return &protocol.SessionOpenResult{Session: SessionData(opened), Resumed: resumed}, nil
 }
 
 // constraints hands the request's constraints on as they were written: the
@@ -85,7 +85,7 @@ func sessionResult(s session.Session, err error) (*protocol.SessionResult, error
 	if err != nil {
 		return nil, err
 	}
-	return &protocol.SessionResult{Session: toSession(s)}, nil
+	return &protocol.SessionResult{Session: SessionData(s)}, nil
 }
 
 func (r *request) sessionList(ctx context.Context, p *protocol.SessionListParams) (*protocol.SessionListResult, error) {
@@ -101,7 +101,7 @@ func (r *request) sessionList(ctx context.Context, p *protocol.SessionListParams
 	out := &protocol.SessionListResult{}
 	for _, s := range list {
 		if _, has := s.Labels[name]; p.Label == "" || exact || has {
-			out.Sessions = append(out.Sessions, toSession(s))
+			out.Sessions = append(out.Sessions, SessionData(s))
 		}
 	}
 	return out, nil

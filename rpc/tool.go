@@ -60,16 +60,16 @@ func (r *request) toolCall(ctx context.Context, p *protocol.ToolCallParams) (jso
 	if err != nil {
 		return nil, err
 	}
-	return appendResult(nil, result)
+	return ToolCallData(result)
 }
 
-// appendResult writes a [protocol.ToolCallResult] by hand: a result may hold
-// megabytes of JSON that the far end encoded and that its connection checked,
-// and reflection would read all of it again.
-func appendResult(dst []byte, r session.CallResult) (jsonrpc2.RawMessage, error) {
+// ToolCallData is a result as the protocol has it: the JSON of a
+// [protocol.ToolCallResult]. It is written by hand: a result may hold megabytes of
+// JSON that the far end encoded and that its connection checked, and reflection
+// would read all of it again.
+func ToolCallData(r session.CallResult) (jsonrpc2.RawMessage, error) {
 	var err error
-	dst = append(make([]byte, 0, resultSize(r)), dst...)
-	dst = append(dst, `{"content":[`...)
+	dst := append(make([]byte, 0, resultSize(r)), `{"content":[`...)
 	for i, part := range r.Content {
 		if i > 0 {
 			dst = append(dst, ',')

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caisson-dev/caisson/backends/tool"
-	"github.com/caisson-dev/caisson/rpc/protocol"
+	"github.com/caisson-dev/caisson/rpc"
 	"github.com/caisson-dev/caisson/session"
 )
 
@@ -141,7 +141,8 @@ func (a *app) call(ctx context.Context, cmd *cobra.Command, m *session.Manager, 
 		return err
 	}
 	if f.json {
-		err = a.printJSON(callResult(res))
+		data, derr := rpc.ToolCallData(res)
+		err = errors.Join(derr, a.printJSON(json.RawMessage(data)))
 	} else {
 		err = a.printResult(res.Result)
 	}
@@ -206,26 +207,6 @@ func (a *app) printJSON(v any) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
-}
-
-// callResult is the result in the editor protocol's shape.
-func callResult(r session.CallResult) protocol.ToolCallResult {
-	out := protocol.ToolCallResult{
-		Content:           make([]protocol.Content, len(r.Content)),
-		StructuredContent: protocol.RawObject(r.StructuredContent),
-		IsError:           r.IsError,
-		Meta: protocol.ToolMeta{
-			CallID: r.CallID, Backend: r.Backend, Profile: r.Profile,
-			DurationMs: r.Duration.Milliseconds(), Tool: r.Meta,
-		},
-	}
-	for i, p := range r.Content {
-		out.Content[i] = protocol.Content{
-			Type: protocol.ContentType(p.Type), Text: p.String(), Data: p.Data, MIMEType: p.MIMEType,
-			URI: p.URI, Name: p.Name, Artifact: p.Artifact,
-		}
-	}
-	return out
 }
 
 // absFolder is the absolute path of a folder that exists.

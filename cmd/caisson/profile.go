@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caisson-dev/caisson/backends"
-	"github.com/caisson-dev/caisson/rpc/protocol"
+	"github.com/caisson-dev/caisson/rpc"
 	"github.com/caisson-dev/caisson/session"
 )
 
@@ -40,14 +40,7 @@ func (a *app) profileListCommand() *cobra.Command {
 
 func (a *app) printProfiles(list []session.ProfileInfo, def string, asJSON bool) error {
 	if asJSON {
-		out := protocol.ProfileListResult{Default: def, Profiles: make([]protocol.ProfileInfo, len(list))}
-		for i, p := range list {
-			out.Profiles[i] = protocol.ProfileInfo{Name: p.Name, Backend: p.Backend, Summary: p.Summary, Valid: p.Problem == nil}
-			if p.Problem != nil {
-				out.Profiles[i].Problem = p.Problem.Error()
-			}
-		}
-		return a.printJSON(out)
+		return a.printJSON(rpc.ProfileData(list, def))
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\tPROFILE\tBACKEND\tSUMMARY")
@@ -102,11 +95,7 @@ code 4 when something does not work.`,
 // printHealth prints what a check found and fails when it is not well.
 func (a *app) printHealth(h backends.Health, asJSON bool) error {
 	if asJSON {
-		out := protocol.Health{OK: h.OK, Checks: make([]protocol.Check, len(h.Checks)), DurationMs: h.Duration.Milliseconds()}
-		for i, c := range h.Checks {
-			out.Checks[i] = protocol.Check(c)
-		}
-		if err := a.printJSON(out); err != nil {
+		if err := a.printJSON(rpc.HealthData(h)); err != nil {
 			return err
 		}
 	} else if err := a.printChecks(h.Checks); err != nil {

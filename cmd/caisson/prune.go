@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caisson-dev/caisson/backends"
-	"github.com/caisson-dev/caisson/rpc/protocol"
+	"github.com/caisson-dev/caisson/rpc"
 	"github.com/caisson-dev/caisson/session"
 )
 
@@ -44,14 +44,7 @@ machine that is dead. Nothing of another machine is touched.`,
 
 func (a *app) printResources(list []backends.Resource, asJSON bool) error {
 	if asJSON {
-		out := protocol.BackendPruneResult{Resources: make([]protocol.Resource, len(list))}
-		for i, r := range list {
-			out.Resources[i] = protocol.Resource{
-				Backend: r.Backend, Kind: r.Kind, ID: r.ID, Environment: r.Environment,
-				SessionID: r.Session, CreatedAt: r.CreatedAt, Reason: r.Reason,
-			}
-		}
-		return a.printJSON(out)
+		return a.printJSON(rpc.PruneData(list))
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for _, r := range list {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/rpc"
 	"github.com/caisson-dev/caisson/rpc/protocol"
 	"github.com/caisson-dev/caisson/session"
 )
@@ -48,7 +48,7 @@ func (a *app) printSessions(list []session.Session, asJSON bool) error {
 	if asJSON {
 		out := protocol.SessionListResult{Sessions: make([]protocol.Session, len(list))}
 		for i, s := range list {
-			out.Sessions[i] = sessionData(s)
+			out.Sessions[i] = rpc.SessionData(s)
 		}
 		return a.printJSON(out)
 	}
@@ -58,22 +58,6 @@ func (a *app) printSessions(list []session.Session, asJSON bool) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, s.State, s.Profile, s.Backend, s.LastUsedAt.Local().Format(time.DateTime), s.Workspace)
 	}
 	return w.Flush()
-}
-
-// sessionData is the session in the editor protocol's shape.
-func sessionData(s session.Session) protocol.Session {
-	out := protocol.Session{
-		ID: s.ID, Profile: s.Profile, Backend: s.Backend, EnvironmentID: s.EnvironmentID, Root: s.Root,
-		State: protocol.SessionState(s.State), Shared: s.Shared, Persistent: s.Persistent, ParentID: s.ParentID,
-		CreatedAt: s.CreatedAt, LastUsedAt: s.LastUsedAt, Labels: s.Labels,
-	}
-	if s.Workspace != "" {
-		out.Workspace = &s.Workspace
-	}
-	if s.Err != nil {
-		out.Error = &protocol.SessionError{Kind: protocol.Kind(tool.KindOf(s.Err)), Message: s.Err.Error()}
-	}
-	return out
 }
 
 func (a *app) sessionForkCommand() *cobra.Command {
