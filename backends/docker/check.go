@@ -88,7 +88,7 @@ func (b *Backend) try(ctx context.Context, p profile.Profile, add func(string, e
 	defer cancel()
 	id := b.random()
 	binding := backends.Binding{
-		Session: "check", Environment: "caisson-" + id, Store: "check",
+		Session: "check", Environment: "caisson-" + id, Store: checkStore,
 		Profile: trial(p), Secrets: backends.Secrets{Token: id + b.random()},
 	}
 	begun := time.Now()
@@ -109,12 +109,16 @@ func (b *Backend) try(ctx context.Context, p profile.Profile, add func(string, e
 }
 
 // trial is the profile for a container that is removed at once: nothing that
-// depends on an opened folder, and nothing that is kept.
+// depends on an opened folder, nothing that is kept, and no right to write to a
+// workspace that is the host's.
 func trial(p profile.Profile) profile.Profile {
 	p.Persistent, p.Shared, p.ContainerPolicy = false, false, profile.PolicyPerSession
 	p.Lifetime = checkTimeout
 	p.Pull = pullNever
-	p.HostWorkspace, p.MountReadOnly = "", false
+	if strings.Contains(p.HostWorkspace, profile.WorkspaceFolder) {
+		p.HostWorkspace = ""
+	}
+	p.MountReadOnly = p.HostWorkspace != ""
 	p.Mounts = slices.DeleteFunc(slices.Clone(p.Mounts), func(m profile.Mount) bool {
 		return strings.Contains(m.Source, profile.WorkspaceFolder)
 	})

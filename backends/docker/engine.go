@@ -129,7 +129,7 @@ func (e *engine) connect(ctx context.Context, network, address string) (net.Conn
 	if e.closed.Load() {
 		return nil, net.ErrClosed
 	}
-	conn, err := e.dial(ctx, network, address)
+	conn, err := e.reach(ctx, network, address)
 	if hold, ok := ctx.Value(heldConn{}).(func(net.Conn)); ok && err == nil {
 		hold(conn)
 	}
@@ -142,45 +142,67 @@ func (e *engine) close() error {
 	return e.api.Close()
 }
 
+// reach dials. That nobody answers in time is not the end of ctx, and is told
+// from it.
+func (e *engine) reach(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := e.dial(ctx, network, address)
+	if err != nil && ctx.Err() == nil {
+		err = connectionError{err}
+	}
+	return conn, err
+}
+
 // hello makes sure that the daemon answers and says what it is.
 func (e *engine) hello(ctx context.Context) (daemonInfo, error) {
-	const doing = "asking the docker daemon what it is"
 	limit := answerTimeout
 	if e.endpoint.scheme() == "ssh" {
 		limit = sshTimeout
-	} else if err := e.probe(ctx); err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err() // not the daemon's fault
-		}
-		return daemonInfo{}, e.failed(doing, err)
 	}
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	ping, err := e.api.Ping(bounded)
-	if err != nil {
-		switch {
-		case ctx.Err() != nil:
-			err = ctx.Err()
-		case bounded.Err() != nil:
-			err = connectionError{fmt.Errorf("it did not answer within %s", limit)}
+	d, err := e.ask(bounded)
+	switch {
+	case err == nil:
+		return d, nil
+	case ctx.Err() != nil:
+		err = fmt.Errorf("asking the docker daemon what it is: %w", ctx.Err()) // not its fault
+	case bounded.Err() != nil:
+		err = e.unreachable(fmt.Errorf("it did not answer within %s", limit))
+	case isConnection(err):
+		err = e.unreachable(err)
+	default:
+		err = e.strange(err)
+	}
+	return daemonInfo{}, err
+}
+
+// ask does what hello does within the time of ctx, with the library's errors.
+func (e *engine) ask(ctx context.Context) (daemonInfo, error) {
+	if e.endpoint.scheme() != "ssh" {
+		if err := e.probe(ctx); err != nil {
+			return daemonInfo{}, err
 		}
-		return daemonInfo{}, e.failed(doing, err)
+	}
+	ping, err := e.api.Ping(ctx)
+	if err != nil {
+		return daemonInfo{}, err
 	}
 	e.api.NegotiateAPIVersionPing(ping)
-	return e.describe(bounded)
+	return e.describe(ctx)
 }
 
 // describe is what the daemon says about itself, which changes with a restart
 // only and takes it longer than all else that a container needs before its start.
 func (e *engine) describe(ctx context.Context) (daemonInfo, error) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !e.asked.IsZero() && time.Since(e.asked) < infoAge {
-		return e.info, nil
+	known, fresh := e.info, !e.asked.IsZero() && time.Since(e.asked) < infoAge
+	e.mu.Unlock()
+	if fresh {
+		return known, nil
 	}
 	info, err := e.api.Info(ctx)
 	if err != nil {
-		return daemonInfo{}, e.failed("asking the docker daemon what it is", err)
+		return daemonInfo{}, err
 	}
 	d := daemonInfo{
 		ID:       info.ID,
@@ -195,6 +217,8 @@ func (e *engine) describe(ctx context.Context) (daemonInfo, error) {
 		d.Rootless = d.Rootless || name == "name=rootless"
 		d.Remapped = d.Remapped || name == "name=userns"
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.info, e.asked = d, time.Now()
 	return d, nil
 }
@@ -202,9 +226,9 @@ func (e *engine) describe(ctx context.Context) (daemonInfo, error) {
 // probe dials once, because the library hides why a connection failed.
 func (e *engine) probe(ctx context.Context) error {
 	scheme, address, _ := strings.Cut(e.endpoint.Host, "://")
-	conn, err := e.dial(ctx, scheme, address)
+	conn, err := e.reach(ctx, scheme, address)
 	if err != nil {
-		return connectionError{err}
+		return err
 	}
 	return conn.Close()
 }
@@ -333,14 +357,14 @@ func (e *engine) container(ctx context.Context, name string) (containerInfo, err
 	if err != nil {
 		return containerInfo{}, e.failed("looking for the container "+name, err)
 	}
-	info := containerInfo{ID: found.ID, Name: strings.TrimPrefix(found.Name, "/"), Image: found.Image}
+	info := containerInfo{ID: found.ID, Name: strings.TrimPrefix(found.Name, "/")}
 	// An unknown date counts as long ago, as an unset one does.
 	info.CreatedAt, _ = time.Parse(time.RFC3339Nano, found.Created)
 	if found.Config != nil {
 		info.Labels = found.Config.Labels
 	}
 	if s := found.State; s != nil {
-		info.Running, info.Paused, info.ExitCode = s.Running, s.Paused, s.ExitCode
+		info.Running, info.Paused = s.Running, s.Paused
 		info.Removing = s.Status == container.StateRemoving
 	}
 	return info, nil
@@ -355,7 +379,7 @@ func (e *engine) containers(ctx context.Context, labels ...string) ([]containerI
 	infos := make([]containerInfo, 0, len(found))
 	for _, c := range found {
 		info := containerInfo{
-			ID: c.ID, Labels: c.Labels, CreatedAt: time.Unix(c.Created, 0), Image: c.Image,
+			ID: c.ID, Labels: c.Labels, CreatedAt: time.Unix(c.Created, 0),
 			Running: c.State == container.StateRunning, Removing: c.State == container.StateRemoving,
 		}
 		if len(c.Names) > 0 {
@@ -438,12 +462,6 @@ const (
 	streamSystem = byte(stdcopy.Systemerr)
 )
 
-// makeVolume makes a named volume, or finds it.
-func (e *engine) makeVolume(ctx context.Context, name string, labels map[string]string) error {
-	_, err := e.api.VolumeCreate(ctx, volume.CreateOptions{Name: name, Labels: labels})
-	return e.failed("making the volume "+name, err)
-}
-
 func (e *engine) volume(ctx context.Context, name string) (volumeInfo, error) {
 	v, err := e.api.VolumeInspect(ctx, name)
 	if err != nil {
@@ -482,10 +500,10 @@ func (e *engine) failed(doing string, err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case isConnection(err): // first: a dial that took too long looks like the end of a context, too
+		return e.unreachable(err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%s: %w", doing, err)
-	case client.IsErrConnectionFailed(err), errors.As(err, new(connectionError)):
-		return e.unreachable(err)
 	}
 	answer := e.answered(doing, err)
 	switch {
@@ -495,4 +513,9 @@ func (e *engine) failed(doing string, err error) error {
 		answer.Err = errors.Join(errConflict, err)
 	}
 	return answer
+}
+
+// isConnection reports whether the daemon could not be spoken to at all.
+func isConnection(err error) bool {
+	return client.IsErrConnectionFailed(err) || errors.As(err, new(connectionError))
 }

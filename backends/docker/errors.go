@@ -33,6 +33,12 @@ func (e *engine) unreachable(err error) *tool.Error {
 	}
 }
 
+// strange is the error of what answers at the endpoint, but not as a daemon does.
+func (e *engine) strange(err error) *tool.Error {
+	return tool.Errorf(tool.BackendUnavailable, "what listens at %s does not answer as a docker daemon does: %w", e.endpoint, err).
+		WithHint("is a docker daemon there, and is it well? Try: docker --host %s version", e.endpoint.Host)
+}
+
 // answered is the error of a daemon that refused something.
 func (e *engine) answered(doing string, err error) *tool.Error {
 	message := strings.TrimPrefix(err.Error(), "Error response from daemon: ")

@@ -208,7 +208,7 @@ func (h *host) running(ctx context.Context, b backends.Binding) (containerInfo, 
 			h.backend.log.Warn("the directory of the shared socket cannot be made again", "directory", share, "error", err)
 		}
 	}
-	return found, h.engine.start(ctx, found.ID)
+	return found, explain(h.engine.start(ctx, found.ID), b, h.engine)
 }
 
 // Dial starts "caisson attach" in the container.
@@ -263,8 +263,11 @@ func (h *host) Remove(ctx context.Context, b backends.Binding) error {
 }
 
 func lost(b backends.Binding, e *engine, how string) error {
-	return tool.Errorf(tool.EnvironmentLost, "the container %s on the docker daemon at %s %s, and what was in it", b.Environment, e.endpoint.Host, how).
-		WithHint("delete the session and open a new one; a profile with persistent: true keeps its container when idle")
+	failure := tool.Errorf(tool.EnvironmentLost, "the container %s on the docker daemon at %s %s, and what was in it", b.Environment, e.endpoint.Host, how)
+	if b.Profile.Persistent {
+		return failure.WithHint("delete the session and open a new one")
+	}
+	return failure.WithHint("delete the session and open a new one; a profile with persistent: true keeps its container when idle")
 }
 
 func notOurs(b backends.Binding, e *engine) error {

@@ -95,7 +95,7 @@ func runs(machine, program string) bool {
 	return machine == program || machine == "amd64" && program == "386" || machine == "arm64" && program == "arm"
 }
 
-// workerPlatform is the CPU that the worker must be built for: the machine's
+// workerArch is the CPU that the worker must be built for: the machine's
 // own wherever that runs the image as it is, since the worker needs nothing of
 // the image.
 func workerArch(d daemonInfo, i imageInfo) string {
@@ -132,6 +132,6 @@ func pull(ctx context.Context, e *engine, p profile.Profile, report backends.Pro
 	}
 	failure := tool.Errorf(tool.BackendUnavailable, "the image %q cannot be pulled: %w", p.Image, err).
 		WithHint("docker pull %s by hand shows more and uses your logins; an image of your own is made by docker build or docker load", p.Image)
-	failure.Retryable = true
+	failure.Retryable = !errors.Is(err, errNotFound) // what a registry does not have will not come
 	return failure
 }

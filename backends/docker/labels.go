@@ -26,6 +26,10 @@ const (
 	labelNonce = "dev.caisson.nonce"
 )
 
+// checkStore stands in place of a store's name on what a check makes, which is
+// in no store.
+const checkStore = "check"
+
 // The kinds of things that are made.
 const (
 	kindEnvironment = "environment" // a container, and the volumes that go with it

@@ -4,11 +4,11 @@ import "time"
 
 // Limits and waits of this package, each with its reason.
 const (
-	// dialTimeout bounds a connection to a daemon and, with answerTimeout, its
-	// first answer: together they stay below the 3 s within which a person must
-	// learn that the daemon is not there.
-	dialTimeout   = 1500 * time.Millisecond
+	// answerTimeout bounds a connection to a daemon and its first answers
+	// together: less than the 3 s within which a person must learn that it is not
+	// there. dialTimeout bounds each connection alone.
 	answerTimeout = 2500 * time.Millisecond
+	dialTimeout   = 1500 * time.Millisecond
 	// sshTimeout is both at once for ssh:// endpoints, whose key exchange and
 	// log-in take their time on a slow link.
 	sshTimeout = 15 * time.Second

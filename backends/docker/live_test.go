@@ -217,15 +217,20 @@ func TestCheckFindsAll(t *testing.T) {
 	}
 	for _, test := range tests {
 		binding := newBinding(t, b, test.image)
-		binding.Profile.HostWorkspace = profile.WorkspaceFolder
+		binding.Profile.HostWorkspace = profile.WorkspaceFolder // there is none to try
 		health := b.Check(t.Context(), binding.Profile)
 		last := health.Checks[len(health.Checks)-1]
 		if !health.OK || last.Name != "confinement" || last.Detail != test.want || health.Duration <= 0 {
 			t.Errorf("%s: %+v", test.name, health)
 		}
 	}
-	if got := left(t, "check"); len(got) > 0 {
+	if got := left(t, checkStore); len(got) > 0 {
 		t.Errorf("left: %q", got)
+	}
+	nowhere := newBinding(t, b, bare(t)).Profile
+	nowhere.HostWorkspace = filepath.Join(t.TempDir(), "none")
+	if health := b.Check(t.Context(), nowhere); health.OK || !strings.Contains(fmt.Sprint(health.Checks), nowhere.HostWorkspace) {
+		t.Errorf("a host_workspace that is not there: %+v", health)
 	}
 	missing := newBinding(t, b, "caisson-test/none:1").Profile
 	for pull, says := range map[string]string{"missing": "a session would pull it", "": "a session would pull it", "never": "says pull: never"} {

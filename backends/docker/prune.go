@@ -8,17 +8,20 @@ import (
 	"github.com/caisson-dev/caisson/backends"
 )
 
-// prune finds, and unless DryRun removes, what nobody owns any more: things of
-// this store whose environment the store does not know and whose maker is a
-// process of this machine that is proven dead. What another host or another
-// store made is never touched.
+// ownerless reports whether nobody owns a thing with the labels any more: it is
+// of this store or of a check, the store does not know its environment, and its
+// maker is a process of this machine that is proven dead. What another host or
+// another store made is never touched.
+func ownerless(o backends.PruneOptions, labels map[string]string, created, now time.Time) bool {
+	store := labels[labelStore]
+	return (store == o.Store || store == checkStore) && !o.Live[labels[labelEnvironment]] &&
+		ownerOf(labels).dead() && (o.OlderThan <= 0 || now.Sub(created) >= o.OlderThan)
+}
+
+// prune finds, and unless DryRun removes, what is ownerless.
 func (b *Backend) prune(ctx context.Context, e *engine, o backends.PruneOptions) ([]backends.Resource, error) {
 	var found []backends.Resource
 	var failures []error
-	ownerless := func(labels map[string]string, created time.Time) bool {
-		return labels[labelStore] == o.Store && !o.Live[labels[labelEnvironment]] &&
-			ownerOf(labels).dead() && (o.OlderThan <= 0 || time.Since(created) >= o.OlderThan)
-	}
 	take := func(r backends.Resource, labels map[string]string, remove func() error) {
 		r.Backend, r.Environment, r.Session = b.Kind(), labels[labelEnvironment], labels[labelSession]
 		if !o.DryRun {
@@ -32,13 +35,13 @@ func (b *Backend) prune(ctx context.Context, e *engine, o backends.PruneOptions)
 		found = append(found, r)
 	}
 
-	store := labelStore + "=" + o.Store
-	containers, err := e.containers(ctx, store)
+	now := time.Now()
+	containers, err := e.containers(ctx, labelStore)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range containers {
-		if c.Removing || !ownerless(c.Labels, c.CreatedAt) {
+		if c.Removing || !ownerless(o, c.Labels, c.CreatedAt, now) {
 			continue
 		}
 		r := backends.Resource{Kind: "container", ID: c.Name, CreatedAt: c.CreatedAt, Reason: "its session is gone and the service that made it is dead"}
@@ -48,14 +51,14 @@ func (b *Backend) prune(ctx context.Context, e *engine, o backends.PruneOptions)
 		take(r, c.Labels, func() error { return removeAndWait(ctx, e, c.ID) })
 	}
 
-	volumes, err := e.unusedVolumes(ctx, store)
+	volumes, err := e.unusedVolumes(ctx, labelStore)
 	if err != nil {
 		return found, errors.Join(append(failures, err)...)
 	}
 	for _, v := range volumes {
 		// An unknown date counts as long ago.
 		created, _ := time.Parse(time.RFC3339, v.CreatedAt)
-		if !ownerless(v.Labels, created) {
+		if !ownerless(o, v.Labels, created, now) {
 			continue
 		}
 		r := backends.Resource{Kind: "volume", ID: v.Name, CreatedAt: created, Reason: "no container uses it and the service that made it is dead"}

@@ -2,9 +2,12 @@ package docker
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/docker/docker/api/types/volume"
 
 	"github.com/caisson-dev/caisson/backends"
 )
@@ -34,9 +37,7 @@ func TestPrune(t *testing.T) {
 	foreign := provision(dead, newBinding(t, living, image).Store)
 	// A volume whose container somebody removed by hand.
 	lonely := "caisson-test-" + living.random()
-	if err := e.makeVolume(t.Context(), lonely, dead.labels(kindEnvironment, orphan, nil)); err != nil {
-		t.Fatal(err)
-	}
+	must(e.api.VolumeCreate(t.Context(), volume.CreateOptions{Name: lonely, Labels: dead.labels(kindEnvironment, orphan, nil)}))(t)
 
 	prune := func(o backends.PruneOptions) []string {
 		t.Helper()
@@ -73,5 +74,38 @@ func TestPrune(t *testing.T) {
 	}
 	if _, err := e.container(t.Context(), orphan.Environment); err == nil {
 		t.Error("the orphan is still there")
+	}
+}
+
+func TestOwnerless(t *testing.T) {
+	gone := deadOwner(t).labels()
+	gone[labelStore], gone[labelEnvironment] = "mine", "old"
+	with := func(name, value string) map[string]string {
+		labels := maps.Clone(gone)
+		labels[name] = value
+		return labels
+	}
+	alive := with(labelSession, "s")
+	maps.Copy(alive, self().labels())
+	options := backends.PruneOptions{Store: "mine", Live: map[string]bool{"known": true}, OlderThan: time.Hour}
+	now := time.Now()
+	for _, test := range []struct {
+		name    string
+		labels  map[string]string
+		created time.Time
+		want    bool
+	}{
+		{"an orphan", gone, time.Time{}, true},
+		{"too young", gone, now, false},
+		{"known", with(labelEnvironment, "known"), time.Time{}, false},
+		{"another store", with(labelStore, "theirs"), time.Time{}, false},
+		{"a check that was cut off", with(labelStore, checkStore), time.Time{}, true},
+		{"another machine", with(labelOwnerHost, "far"), time.Time{}, false},
+		{"alive", alive, time.Time{}, false},
+		{"nothing is known", nil, time.Time{}, false},
+	} {
+		if got := ownerless(options, test.labels, test.created, now); got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
 	}
 }

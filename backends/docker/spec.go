@@ -97,8 +97,6 @@ type containerInfo struct {
 	Running   bool
 	Paused    bool
 	Removing  bool
-	ExitCode  int
-	Image     string
 }
 
 // volumeInfo is what matters of a volume.

@@ -57,7 +57,7 @@ func (s *execStream) Read(p []byte) (int, error) {
 			return 0, s.end(err)
 		}
 	}
-	if uint32(len(p)) > s.left && len(p) > int(s.left) {
+	if uint64(len(p)) > uint64(s.left) {
 		p = p[:s.left]
 	}
 	n, err := s.reader.Read(p)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +38,19 @@ func TestUnreachable(t *testing.T) {
 	free := used.Addr().String()
 	used.Close()
 
+	// Neither of them is a docker daemon.
+	website := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
+	defer website.Close()
+	missing := httptest.NewServer(http.NotFoundHandler())
+	defer missing.Close()
+	// It is up, but has no time to say what it is.
+	hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/info") {
+			<-r.Context().Done()
+		}
+	}))
+	defer hung.Close()
+
 	tests := []struct {
 		name, host, fails, hint string
 		unprivileged            bool
@@ -46,6 +60,9 @@ func TestUnreachable(t *testing.T) {
 		{name: "no answer", host: "unix://" + silent.Addr().String(), fails: "did not answer", hint: "docker --host"},
 		{name: "no right", host: "unix://" + forbidden, fails: "permission denied", hint: "group docker", unprivileged: true},
 		{name: "refused", host: "tcp://" + free, fails: "refused", hint: "docker_host"},
+		{name: "no daemon", host: address(website), fails: "does not answer as a docker daemon", hint: "docker --host"},
+		{name: "nothing there", host: address(missing), fails: "does not answer as a docker daemon", hint: "docker --host"},
+		{name: "busy", host: address(hung), fails: "did not answer", hint: "right host"},
 		// An address that is reserved for documentation answers nothing.
 		{name: "no route", host: "tcp://192.0.2.1:2375", fails: "192.0.2.1"},
 	}
@@ -78,6 +95,25 @@ func TestUnreachable(t *testing.T) {
 				t.Errorf("the check found %+v", health)
 			}
 		})
+	}
+}
+
+// address is where a server listens, as a docker_host.
+func address(s *httptest.Server) string { return "tcp://" + s.Listener.Addr().String() }
+
+// A dial that takes too long looks like the end of the caller's context, and is not.
+func TestDialTakesTooLong(t *testing.T) {
+	const host = "tcp://127.0.0.1:2375"
+	e := must(newEngine(endpoint{Host: host}))(t)
+	defer e.close()
+	e.dial = (&net.Dialer{Deadline: time.Unix(1, 0)}).DialContext
+	_, hello := e.hello(t.Context())
+	_, container := e.container(t.Context(), "c")
+	_, exec := e.exec(t.Context(), "c", []string{"x"})
+	for _, err := range []error{hello, container, exec} {
+		if tool.KindOf(err) != tool.BackendUnavailable || !strings.Contains(err.Error(), host) || hintOf(err) == "" {
+			t.Errorf("got %v (%s)", err, tool.KindOf(err))
+		}
 	}
 }
 
