@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -107,10 +108,13 @@ func TestConstrain(t *testing.T) {
 		{"image of local", minimal[profile.Local], profile.Limits{Image: "b"}, tool.Unsupported, nil, false},
 		{"timeout", docker, profile.Limits{Timeout: 1}, "", func(p profile.Profile) bool { return p.Timeout == 1 }, true},
 		{"output", docker, profile.Limits{MaxOutputBytes: 1}, "", func(p profile.Profile) bool { return p.MaxOutputBytes == 1 }, true},
+		{"more time is met", docker, profile.Limits{Timeout: time.Hour}, "", func(p profile.Profile) bool { return p.Timeout == profile.DefaultTimeout }, true},
+		{"more output is met", docker, profile.Limits{MaxOutputBytes: 1 << 40}, "", func(p profile.Profile) bool { return p.MaxOutputBytes == profile.DefaultMaxOutputBytes }, true},
 		{"read only", docker, profile.Limits{ReadOnly: true}, "", func(p profile.Profile) bool {
 			return p.PermissionMode == tool.ReadOnly && p.MaxPermissionMode == tool.ReadOnly
 		}, false},
 		{"pids", docker, profile.Limits{PidsLimit: 10}, "", func(p profile.Profile) bool { return p.PidsLimit == 10 }, false},
+		{"more pids are met", docker, profile.Limits{PidsLimit: 513}, "", func(p profile.Profile) bool { return p.PidsLimit == 512 }, true},
 		{"pids of modal", minimal[profile.Modal], profile.Limits{PidsLimit: 10}, tool.Unsupported, nil, false},
 	}
 	for _, tt := range tests {
@@ -170,6 +174,22 @@ func TestInFolder(t *testing.T) {
 	fixed := parse(t, minimal[profile.Docker])
 	if got, err := fixed.InFolder(""); err != nil || !reflect.DeepEqual(got, fixed) {
 		t.Errorf("a profile that needs none: %v", err)
+	}
+}
+
+// A shared environment holds a copy of one folder.
+func TestCopyIsOfOneFolder(t *testing.T) {
+	p := parse(t, `{"backend":"docker","image":"a","shared":true,"workspace_source":"copy"}`)
+	seen := map[string]bool{}
+	for _, folder := range []string{"/home/a", "/home/b"} {
+		in, err := p.InFolder(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[in.Identity(store, "s")] = true
+	}
+	if len(seen) != 2 {
+		t.Error("two folders share one copy")
 	}
 }
 

@@ -146,6 +146,7 @@ func TestRefusals(t *testing.T) {
 		{`{"backend":"docker","image":"a","host_workspace":"${home}/x"}`, "host_workspace", "only ${workspaceFolder}", ""},
 		{`{"backend":"docker","image":"a","host_workspace":"${workspaceFolder}x"}`, "host_workspace", "a slash", ""},
 		{`{"backend":"docker","image":"a","mounts":[{"source":"/a","target":"/proc/x"}]}`, "mounts[0].target", "nothing can be mounted", ""},
+		{`{"backend":"docker","image":"a","mounts":[{"source":"/a","target":"/.caisson/bin"}]}`, "mounts[0].target", "nothing can be mounted", ""},
 		{`{"backend":"docker","image":"a","mounts":[{"source":"/a","target":"/b"},{"source":"/c","target":"/b"}]}`, "mounts[1].target", "two mounts", ""},
 		{`{"backend":"docker","image":"a","mounts":[{"source":"/a","target":"/workspace"}]}`, "mounts", "hides the workspace", ""},
 		{`{"backend":"docker","image":"a","mounts":[{"source":"/a","traget":"/b"}]}`, "mounts[0].traget", "unknown member", "target"},
