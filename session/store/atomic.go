@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 )
 
-// privateDir makes a directory of mode 0700 with its parents. One that is
+// PrivateDir makes a directory of mode 0700 with its parents. One that is
 // there and open to others is closed to them.
-func privateDir(dir string) error {
+func PrivateDir(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -67,7 +67,3 @@ func temporary(file string, data []byte) (string, error) {
 	}
 	return f.Name(), nil
 }
-
-// PrivateDir makes a directory of mode 0700 with its parents, or closes one to
-// others that is there.
-func PrivateDir(dir string) error { return privateDir(dir) }

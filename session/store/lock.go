@@ -67,7 +67,7 @@ const lockTries = 100
 func lock(dir string) (*Lock, error) {
 	file := filepath.Join(dir, "lock")
 	for range lockTries {
-		if err := privateDir(dir); errors.Is(err, os.ErrExist) {
+		if err := PrivateDir(dir); errors.Is(err, os.ErrExist) {
 			continue // removed while it was being made
 		} else if err != nil {
 			return nil, err

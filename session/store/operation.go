@@ -52,7 +52,7 @@ func (s *Store) Operation(session, id string) (Operation, error) {
 // SaveOperation writes an operation. The session's lock is held by the caller.
 func (s *Store) SaveOperation(session string, o Operation) error {
 	file := s.operation(session, o.ID)
-	if err := privateDir(filepath.Dir(file)); err != nil {
+	if err := PrivateDir(filepath.Dir(file)); err != nil {
 		return err
 	}
 	if o.Process == "" {

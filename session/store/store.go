@@ -107,7 +107,7 @@ type Store struct {
 func Open(dir string) (*Store, error) {
 	s := &Store{dir: dir}
 	for _, d := range []string{dir, s.sessions(), s.environments()} {
-		if err := privateDir(d); err != nil {
+		if err := PrivateDir(d); err != nil {
 			return nil, err
 		}
 	}
@@ -283,7 +283,7 @@ func (s *Store) environment(identity string, names ...string) string {
 // Describe writes an environment's description, unless it has one, and returns
 // the one that it has.
 func (s *Store) Describe(e Environment) (Environment, error) {
-	if err := privateDir(s.environment(e.Identity)); err != nil {
+	if err := PrivateDir(s.environment(e.Identity)); err != nil {
 		return Environment{}, err
 	}
 	file := s.environment(e.Identity, "environment.json")
@@ -315,7 +315,7 @@ func (s *Store) Renew(e Environment) (Environment, error) {
 // StateDir is the environment's own directory for its backend, which is made.
 func (s *Store) StateDir(identity string) (string, error) {
 	dir := s.environment(identity, "state")
-	return dir, privateDir(dir)
+	return dir, PrivateDir(dir)
 }
 
 // Provisioned reports whether the environment was created.
