@@ -13,8 +13,8 @@ import (
 func processMethods() map[string]method {
 	return map[string]method{
 		protocol.MethodProcessStart:       {bind((*request).processStart), slotted},
-		protocol.MethodProcessList:        {bind((*request).processList), slotted},
-		protocol.MethodProcessGet:         {bind((*request).processGet), slotted},
+		protocol.MethodProcessList:        {bind((*request).processList), slotless},
+		protocol.MethodProcessGet:         {bind((*request).processGet), slotless},
 		protocol.MethodProcessStop:        {bind((*request).processStop), slotless},
 		protocol.MethodProcessSignal:      {bind((*request).processSignal), slotless},
 		protocol.MethodProcessWrite:       {bind((*request).processWrite), slotless},

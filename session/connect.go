@@ -261,9 +261,11 @@ func (s *live) enter(e store.Environment) error {
 
 // missesNothing reports whether a session loses nothing when a new environment
 // takes the place of its own that is gone: because the files lie on the host, or
-// because it is new to one that others shared until the idle limit.
+// because it is new to one that others shared until the idle limit. A local one
+// is never made anew: it is the folder, and when that is gone nothing is left to
+// work in, but perhaps a worker whose processes are still to be ended.
 func missesNothing(b store.Session) bool {
-	return onHost(b) || b.Profile.Shared && !b.Profile.Persistent && b.Incarnation == ""
+	return onHost(b) && b.Profile.Backend != profile.Local || b.Profile.Shared && !b.Profile.Persistent && b.Incarnation == ""
 }
 
 // onHost reports whether everything that a session would miss lies on the

@@ -192,8 +192,9 @@ func TestLostEnvironment(t *testing.T) {
 	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "kept"})
 	w := s.open(session.OpenRequest{Workspace: r.folder, Profile: "mounted"})
 	x := s.open(session.OpenRequest{Workspace: r.folder, Profile: "mounted-kept"})
+	l := s.open(session.OpenRequest{Workspace: r.folder, Profile: "local"})
 	s.stop()
-	for _, lost := range []session.Session{v, w, x} {
+	for _, lost := range []session.Session{v, w, x, l} {
 		r.world.lose(lost.EnvironmentID)
 	}
 	s = r.start()
@@ -209,6 +210,15 @@ func TestLostEnvironment(t *testing.T) {
 	// Nor does a persistent container, which held more than the mounted folder.
 	_, _, err = s.Open(t.Context(), session.OpenRequest{SessionID: x.ID}, nil)
 	wantKind(t, err, tool.EnvironmentLost)
+	// A local one is its folder. It stays known, so that its worker is ended with it.
+	_, _, err = s.Open(t.Context(), session.OpenRequest{SessionID: l.ID}, nil)
+	wantKind(t, err, tool.EnvironmentLost)
+	if _, err := s.Delete(t.Context(), l.ID, false); err != nil {
+		t.Errorf("delete: %v", err)
+	}
+	if !slices.Contains(r.world.gone, l.EnvironmentID) {
+		t.Error("the local environment was forgotten and not removed")
+	}
 	// What lies on the host is not lost with a container.
 	if got := s.open(session.OpenRequest{SessionID: w.ID}); got.State != session.StateReady {
 		t.Errorf("got %+v", got)
