@@ -74,6 +74,8 @@ const (
 	callGrace = 5 * time.Second
 	// maxCallID bounds a call's id, in bytes.
 	maxCallID = 256
+	// maxActorID bounds an actor's, in bytes: it is kept with its processes.
+	maxActorID = 256
 )
 
 func newID() string {
@@ -148,20 +150,34 @@ func (r *CallRequest) check() error {
 	if r.Arguments[0] != '{' {
 		return invalid("arguments", "the arguments of a tool must be an object")
 	}
-	return checkActor(r.Actor)
+	return checkActor(r.SessionID, r.Actor)
 }
 
-func checkActor(a tool.Actor) error {
+func checkActor(session string, a tool.Actor) error {
 	switch a.Kind {
 	case "", tool.ActorMain:
 	case tool.ActorSubagent, tool.ActorSideChat:
-		if a.ID == "" {
+		switch a.ID {
+		case "":
 			return invalid("actor.id", "an actor of kind %s needs an id", a.Kind)
+		case session:
+			return invalid("actor.id", "the id of the session is its main agent's, and not that of an actor of kind %s", a.Kind)
 		}
 	default:
 		return invalid("actor.kind", "there is no kind of actor %q", a.Kind)
 	}
+	if len(a.ID) > maxActorID {
+		return invalid("actor.id", "an actor's id has at most %d bytes", maxActorID)
+	}
 	return nil
+}
+
+// sideChat is the actor's kind where that is a side chat.
+func sideChat(a tool.Actor) tool.ActorKind {
+	if a.Kind == tool.ActorSideChat {
+		return a.Kind
+	}
+	return ""
 }
 
 // actorID names an actor to the environment, which knows the main agent by the

@@ -76,6 +76,8 @@ func TestBadCalls(t *testing.T) {
 		"a long id":      {Name: "request", CallID: strings.Repeat("x", 257)},
 		"unknown actor":  {Name: "request", Actor: tool.Actor{Kind: "robot"}},
 		"nameless actor": {Name: "request", Actor: tool.Actor{Kind: tool.ActorSubagent}},
+		"an impostor":    {Name: "request", Actor: tool.Actor{Kind: tool.ActorSideChat, ID: v.ID}},
+		"a long name":    {Name: "request", Actor: tool.Actor{Kind: tool.ActorSubagent, ID: strings.Repeat("x", 257)}},
 	} {
 		c.SessionID = v.ID
 		_, err := s.Call(t.Context(), c)

@@ -419,7 +419,7 @@ func (e *doubleEnvironment) Start(_ context.Context, r tool.StartRequest) (tool.
 		StartedAt: time.Unix(int64(len(e.at.processes)), 0),
 	}
 	if r.Actor != e.b.Session {
-		p.OwnerKind = tool.OwnerSubagent
+		p.OwnerKind, p.ActorKind = tool.OwnerSubagent, r.ActorKind
 	}
 	e.at.processes[id] = p
 	e.at.order = append(e.at.order, id)

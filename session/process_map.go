@@ -179,14 +179,11 @@ func (s *live) view(p tool.Process) Process {
 		ID: s.processes.serviceID(s.saved.Environment, p.ID), SessionID: s.id, OperationID: p.OperationID,
 		Command: p.Command, Argv: p.Argv, CWD: p.CWD, Status: status(p), PID: p.PID,
 		Signal: p.Signal, Reason: p.LastError, TTY: p.TTY, Label: p.Label,
-		Owner:     Owner{Kind: tool.ActorMain, ID: p.OwnerID},
+		Owner:     Owner{Kind: p.Owner().Kind, ID: p.OwnerID},
 		StartedAt: p.StartedAt, EndedAt: p.StoppedAt, TotalBytes: p.TotalBytes, OutputClosed: p.OutputClosed,
 		Environment: EnvironmentRef{
 			Profile: s.saved.Profile.Name, Backend: s.saved.Profile.Backend, ID: s.saved.Environment,
 		},
-	}
-	if p.OwnerKind == tool.OwnerSubagent {
-		v.Owner.Kind = tool.ActorSubagent
 	}
 	if v.Status == ProcessExited && p.Signal == "" && p.ExitCode >= 0 {
 		v.ExitCode = &p.ExitCode

@@ -92,6 +92,13 @@ func TestBadStarts(t *testing.T) {
 	if mode := s.env(v).at.processes[side.ID].SandboxMode; mode != tool.ReadOnly {
 		t.Errorf("a side chat's process has mode %s", mode)
 	}
+	if got, err := s.GetProcess(t.Context(), v.ID, side.ID); err != nil || got.Owner != (session.Owner{Kind: tool.ActorSideChat, ID: "y"}) {
+		t.Errorf("a side chat's process is owned by %+v, %v", got.Owner, err)
+	}
+	// The same operation of another actor is another start.
+	s.launch(session.StartProcess{SessionID: v.ID, Command: "a", OperationID: "op", Actor: tool.Actor{ID: "y", Kind: tool.ActorSideChat}})
+	_, err = s.StartProcess(t.Context(), session.StartProcess{SessionID: v.ID, Command: "a", OperationID: "op", Actor: tool.Actor{ID: "y", Kind: tool.ActorSubagent}})
+	wantKind(t, err, tool.InvalidParams)
 }
 
 // The same operation gives the same process, also after the service died.

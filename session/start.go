@@ -61,14 +61,14 @@ func (r StartProcess) check() error {
 	case len(r.OperationID) > maxOperationID:
 		return invalid("operationId", "an operation's id has at most %d bytes", maxOperationID)
 	}
-	return checkActor(r.Actor)
+	return checkActor(r.SessionID, r.Actor)
 }
 
 // start starts the process, or returns the one of the same operation.
 func (s *live) start(ctx context.Context, env backends.Environment, r StartProcess, mode tool.Mode) (tool.Process, error) {
 	request := tool.StartRequest{
 		OperationID: r.OperationID, Command: r.Command, Argv: r.Argv, CWD: r.CWD, Environment: r.Environment,
-		TTY: r.TTY, Actor: s.actorID(r.Actor), PermissionMode: mode, Label: r.Label,
+		TTY: r.TTY, Actor: s.actorID(r.Actor), ActorKind: sideChat(r.Actor), PermissionMode: mode, Label: r.Label,
 	}
 	if r.OperationID == "" {
 		// Nobody can ask for it again, so nothing needs to be remembered.

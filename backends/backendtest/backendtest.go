@@ -63,6 +63,9 @@ type Lacks struct {
 	// Reattach: an environment that outlives the backend value that opened it.
 	// The lack must be answered by environmentLost.
 	Reattach string
+	// Shared: an environment of several sessions at once. The lack must be
+	// answered by a refusal of profiles that ask for it.
+	Shared string
 }
 
 // need is a set of what a test cannot do without.
@@ -73,6 +76,7 @@ const (
 	needGit
 	needLandlock
 	needReattach
+	needShared
 )
 
 // missing is why the environment does not have all of n, or "".
@@ -81,7 +85,7 @@ func (l Lacks) missing(n need) string {
 	for _, m := range []struct {
 		need   need
 		reason string
-	}{{needShell, l.Shell}, {needGit, l.Git}, {needLandlock, l.Landlock}, {needReattach, l.Reattach}} {
+	}{{needShell, l.Shell}, {needGit, l.Git}, {needLandlock, l.Landlock}, {needReattach, l.Reattach}, {needShared, l.Shared}} {
 		if n&m.need != 0 && m.reason != "" {
 			why = append(why, m.reason)
 		}
@@ -106,7 +110,7 @@ func Run(t *testing.T, h Harness) {
 	}
 	for _, part := range [][]test{
 		fileTests(), pathTests(), searchTests(), commandTests(), processTests(),
-		confinementTests(), exportTests(), lifeTests(), loadTests(),
+		confinementTests(), exportTests(), lifeTests(), loadTests(), sharedTests(),
 	} {
 		for _, tt := range part {
 			t.Run(tt.name, func(t *testing.T) {

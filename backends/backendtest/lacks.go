@@ -1,8 +1,10 @@
 package backendtest
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
@@ -52,6 +54,16 @@ func testLacks(t *testing.T, h Harness) {
 			w.Error("a command ran unconfined")
 		}
 		w.call("write_file", args{"path": "f", "content": "works"})
+	})
+	t.Run("Shared", func(t *testing.T) {
+		if h.Lacks.Shared == "" {
+			t.Log("it can be shared")
+			return
+		}
+		raw := jsonish(`{"backend":"` + h.Profile(t, tool.Standard, tool.Standard).Backend + `","shared":true}`)
+		if p, err := profile.Parse("shared", raw, profile.Defaults{}); err == nil || !strings.Contains(err.Error(), "shared") {
+			t.Errorf("a profile that asks for it: %+v, %v", p, err)
+		}
 	})
 	t.Run("Reattach", func(t *testing.T) {
 		if h.Lacks.Reattach == "" {

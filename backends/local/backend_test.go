@@ -33,6 +33,7 @@ func TestBackend(t *testing.T) {
 				WorkspaceFolder: inFolder,
 				Outside:         func(t *testing.T) string { return t.TempDir() },
 				Leftovers:       leftovers,
+				Lacks:           backendtest.Lacks{Shared: "a local session works in the opened folder, which others may open too"},
 				Vanish: func(t *testing.T, b backends.Binding) {
 					dir := b.WorkspaceFolder
 					if dir == "" {
