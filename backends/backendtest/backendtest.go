@@ -43,7 +43,7 @@ type Harness struct {
 	Leftovers func(t *testing.T, b backends.Binding) []string
 	// Vanish makes the provisioned environment disappear behind the backend's
 	// back, as a person who removes a container by hand would. It is called
-	// after a Shutdown and Detach.
+	// after a Shutdown and Detach, or while sessions are in a shared environment.
 	Vanish func(t *testing.T, b backends.Binding)
 	// Lacks says what the environment cannot do.
 	Lacks Lacks

@@ -92,7 +92,7 @@ func (w *world) counts(id string, offset, size int64) int64 {
 	goal := offset + size
 	for offset < goal {
 		r := w.readAt(id, offset)
-		if r.TimedOut && len(r.Output) == 0 {
+		if len(r.Output) == 0 && (r.TimedOut || r.Process.Status.Terminal()) {
 			w.Fatalf("%s counts no more: %+v", id, r.Process)
 		}
 		for n := 1 + bytes.Count(want, []byte("\n")); int64(len(want)) < r.EndOffset; n++ {

@@ -15,6 +15,7 @@ func sharedTests() []test {
 		{name: "Actors", needs: needShell, run: testActors},
 		{name: "SideChatsWriteNothing", needs: needShell | needLandlock, run: testSideChats},
 		{name: "SharedFiles", needs: needShared, closed: true, run: testSharedFiles},
+		{name: "SharedSuccessor", needs: needShared, closed: true, run: testSharedSuccessor},
 		{name: "SharedProcesses", needs: needShared | needShell, closed: true, run: testSharedProcesses},
 		{name: "SharedSignals", needs: needShared | needShell | needLandlock, closed: true, run: testSharedSignals},
 	}
@@ -211,6 +212,29 @@ func testSharedFiles(one *world) {
 	third := one.beside()
 	third.open()
 	third.holds("d/first", []byte("two"))
+}
+
+// testSharedSuccessor: when an environment went and another session has made it
+// anew, those that were in it do not go on in the new one.
+func testSharedSuccessor(one *world) {
+	two := pair(one)
+	one.write("f", []byte("precious"))
+	one.h.Vanish(one.T, one.binding)
+	third := one.beside()
+	third.binding.Provisioned = false
+	third.open()
+	for _, w := range []*world{one, two} {
+		w.shut = true // there is nothing left to end
+		for range 2 {
+			_, err := w.try("write_file", args{"path": "PROOF", "content": "x"})
+			if kind := tool.KindOf(err); kind != tool.EnvironmentLost && kind != tool.OutcomeUnknown {
+				w.Errorf("a call in the environment that is gone: %v", describe(err))
+			}
+		}
+	}
+	if third.exists("f") || third.exists("PROOF") {
+		third.Error("the new environment is not empty")
+	}
 }
 
 // testSharedProcesses: each session has processes of its own, which no other

@@ -18,6 +18,20 @@ type host struct {
 
 	mu   sync.Mutex
 	boot *bootLog // from Create until the worker was reached; may be nil
+	// container is the id of the one that the session was in first.
+	container string
+}
+
+// strange reports whether a container of the environment's name is another one
+// than that which the session was in: one that a session which shares it has made
+// since. Where the files lie on the host that is as good.
+func (h *host) strange(id string, b backends.Binding) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.container == "" {
+		h.container = id
+	}
+	return h.container != id && b.Profile.HostWorkspace == ""
 }
 
 // watched replaces the watch of the container's first words.
@@ -193,6 +207,8 @@ func (h *host) running(ctx context.Context, b backends.Binding) (containerInfo, 
 		return found, err
 	case !ours(found.Labels, b):
 		return found, notOurs(b, h.engine)
+	case h.strange(found.ID, b):
+		return found, lost(b, h.engine, "was removed and made anew by others")
 	case found.Paused:
 		return found, tool.Errorf(tool.BackendUnavailable, "the container %s is paused", b.Environment).
 			WithHint("docker unpause %s", b.Environment)
