@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// withoutLandlock is the part of this test program that starts another one on
+// a kernel that seems to have no Landlock.
+const withoutLandlock = "without-landlock"
+
+// playPart plays one of the parts of this test program. It returns false when it
+// was started for none.
+func playPart(args []string) bool {
+	if len(args) < 2 || args[0] != withoutLandlock {
+		return false
+	}
+	err := refuseLandlock()
+	if err == nil {
+		err = syscall.Exec(args[1], args[1:], os.Environ())
+	}
+	fmt.Fprintln(os.Stderr, withoutLandlock+":", err)
+	os.Exit(1)
+	return true
+}
+
+// refuseLandlock answers its system calls, for this process and all that come
+// from it, as a kernel does that has none of them.
+func refuseLandlock() error {
+	const first, last = unix.SYS_LANDLOCK_CREATE_RULESET, unix.SYS_LANDLOCK_RESTRICT_SELF
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the call
+		{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: first, Jf: 2},
+		{Code: unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K, K: last, Jt: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
+	if errno != 0 {
+		return fmt.Errorf("install a filter: %w", errno)
+	}
+	return nil
+}

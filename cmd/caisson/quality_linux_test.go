@@ -1,0 +1,90 @@
+package main
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/caisson-dev/caisson/backends/docker/dockertest"
+)
+
+// TestQuality is what bad input and bad luck must lead to, each by name, with the
+// program as users have it and a client over stdio. What needs root is
+// TestAsRootQuality.
+func TestQuality(t *testing.T) {
+	group := func(name string, rows map[string]func(*testing.T)) {
+		t.Run(name, func(t *testing.T) {
+			for name, run := range rows {
+				t.Run(name, run)
+			}
+		})
+	}
+	group("service", map[string]func(*testing.T){
+		"BadFrames":       testBadFrames,
+		"Lifecycle":       testLifecycle,
+		"ClientGone":      testClientGone,
+		"ManyAtOnce":      testManyAtOnce,
+		"TwoServices":     testTwoServices,
+		"ReadOnlyState":   testReadOnlyState,
+		"DockerDown":      testDockerDown,
+		"WithoutLandlock": testWithoutLandlock,
+	})
+	both := map[string]func(*testing.T, members){
+		"ServiceKilled":   testServiceKilled,
+		"WorkerKilled":    testWorkerKilled,
+		"EnvironmentGone": testEnvironmentGone,
+		"Variables":       testVariables,
+	}
+	t.Run("local", func(t *testing.T) {
+		for name, run := range both {
+			t.Run(name, func(t *testing.T) { run(t, localProfile()) })
+		}
+		everyday(t, localProfile())
+	})
+	t.Run("docker", func(t *testing.T) {
+		image := dockertest.UseShell(t)
+		profile := func() members {
+			return members{"backend": "docker", "image": image, "pull": "never", "max_permission_mode": "unconfined"}
+		}
+		maps.Copy(both, map[string]func(*testing.T, members){
+			"ConnectionCut": testConnectionCut,
+			"ClientGone":    testContainerAfterClient,
+			"Images":        testImages,
+			"Prune":         testPrune,
+		})
+		for name, run := range both {
+			t.Run(name, func(t *testing.T) { run(t, profile()) })
+		}
+		everyday(t, profile())
+	})
+}
+
+func localProfile() members {
+	return members{"backend": "local", "max_permission_mode": "unconfined"}
+}
+
+// everyday are the rows about files and commands, in one session.
+func everyday(t *testing.T, profile members) {
+	w := newPlace(t, members{"it": profile}).serve().open("it", "everyday")
+	for _, row := range []struct {
+		name string
+		run  func(*work)
+	}{
+		{"PathLeaves", testPathLeaves},
+		{"WriteLimits", testWriteLimits},
+		{"Sockets", testSockets},
+		{"Stdin", testStdin},
+		{"Descriptors", testDescriptors},
+		{"Grandchild", testGrandchild},
+		{"Timeout", testTimeout},
+		{"Cancel", testCancel},
+		{"HugeOutput", testHugeOutput},
+		{"Characters", testCharacters},
+		{"Names", testNames},
+		{"LineEndings", testLineEndings},
+		{"Terminal", testTerminal},
+		{"Zombies", testZombies},
+		{"Secrets", testSecretFiles},
+	} {
+		t.Run(row.name, func(t *testing.T) { row.run(w.in(t)) })
+	}
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/caisson-dev/caisson/rpc/client"
+	"github.com/caisson-dev/caisson/rpc/protocol"
+)
+
+// TestAsRootQuality is what of [TestQuality] needs root: file systems and a
+// process namespace of its own.
+func TestAsRootQuality(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount file systems and choose pids")
+	}
+	t.Run("FullWorkspace", testFullWorkspace)
+	t.Run("FullState", testFullState)
+	t.Run("ReadOnlyState", testReadOnlyFileSystem)
+	t.Run("RecycledPid", testRecycledPid)
+}
+
+// mount puts a small file system at dir for as long as there is the place.
+func (p *place) mount(dir, size string) {
+	p.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		p.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=0700,size="+size); err != nil {
+		p.Fatalf("mount a small file system: %v", err)
+	}
+	p.undo = append(p.undo, func() error { return unix.Unmount(dir, unix.MNT_DETACH) })
+}
+
+// A full disk is named, and the file holds what it held.
+func testFullWorkspace(t *testing.T) {
+	p := newPlace(t, members{})
+	p.mount(p.folder, "512k")
+	w := p.serve().open("", "")
+	w.call("write_file", members{"path": "f", "content": "old"})
+	big := strings.Repeat("x", 1<<20)
+	for _, args := range []members{{"path": "f", "content": big}, {"path": "dir/new", "content": big}} {
+		if r, err := w.try("write_file", args); err != nil || !r.IsError || !strings.Contains(r.Content[0].Text, "space is left") {
+			t.Errorf("%s: %+v, %v", args["path"], r, explain(err))
+		}
+	}
+	if r, err := w.try("edit_file", members{"path": "f", "old_text": "old", "new_text": big}); err != nil || !r.IsError {
+		t.Errorf("edit: %+v, %v", r, explain(err))
+	}
+	_, err := w.FileWrite(w.ctx(), protocol.FileWriteParams{SessionID: w.session.ID, Path: "f", Data: []byte(big)})
+	if err == nil || !strings.Contains(err.Error(), "space is left") {
+		t.Errorf("fs/writeFile: %v", explain(err))
+	}
+	// Half a file would have filled the disk.
+	if got := w.sh("cat f; find . -type f"); got != "old./f\n" {
+		t.Errorf("the workspace holds %q", got)
+	}
+	w.call("write_file", members{"path": "f", "content": "new"})
+}
+
+// With no room for state no session begins; nothing of it is there, and the ones
+// that exist work on.
+func testFullState(t *testing.T) {
+	p := newPlace(t, members{})
+	p.mount(filepath.Dir(p.state()), "1m")
+	s := p.serve()
+	w := s.open("", "first")
+	w.sh("true")
+	filler := filepath.Join(filepath.Dir(p.state()), "filler")
+	if err := fill(filler); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.tryOpen("", "second")
+	if err == nil || !strings.Contains(err.Error(), "no space left") {
+		t.Errorf("it says %v", explain(err))
+	}
+	if r, err := w.try("read_file", members{"path": "nothing"}); err != nil || !r.IsError {
+		t.Errorf("the session that exists: %v", explain(err))
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.SessionList(s.ctx(), protocol.SessionListParams{})
+	if err != nil || len(list.Sessions) != 1 {
+		t.Errorf("there are %+v, %v", list.Sessions, explain(err))
+	}
+	s.open("", "second").sh("true")
+}
+
+// fill writes a file until nothing more fits.
+func fill(name string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for _, size := range []int{64 << 10, 4 << 10, 1} {
+		for err == nil {
+			_, err = f.Write(make([]byte, size))
+		}
+		if !isFull(err) {
+			return err
+		}
+		err = nil
+	}
+	return nil
+}
+
+func isFull(err error) bool { return strings.Contains(err.Error(), unix.ENOSPC.Error()) }
+
+func testReadOnlyFileSystem(t *testing.T) {
+	p := newPlace(t, members{})
+	dir := filepath.Dir(p.state())
+	p.mount(dir, "1m")
+	before := p.serve()
+	before.open("", "first")
+	if err := before.Close(); err != nil { // whose files would keep it writable
+		t.Fatal(err)
+	}
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	s := p.start(client.Options{})
+	_, err := s.Initialize(s.ctx(), protocol.InitializeParams{})
+	if err == nil {
+		_, err = s.tryOpen("", "second")
+	}
+	if err == nil || !strings.Contains(err.Error(), "read-only file system") {
+		t.Errorf("it says %v", explain(err))
+	}
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT, ""); err != nil {
+		t.Fatal(err)
+	}
+	p.serve().open("", "second").sh("true")
+}
+
+// insideNamespace is set for the part of testRecycledPid that is the first
+// process of its namespace.
+const insideNamespace = "CAISSON_TEST_INSIDE_NAMESPACE"
+
+// A pid that belongs to somebody else by now is a lost process, and nobody
+// signals it.
+func testRecycledPid(t *testing.T) {
+	if os.Getenv(insideNamespace) != "" {
+		recyclePid(t)
+		return
+	}
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestAsRootQuality$/^RecycledPid$", "-test.v")
+	cmd.Env = append(os.Environ(), insideNamespace+"=1", testProgram+"="+filepath.Join(programDir, "caisson"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestAsRootQuality/RecycledPid") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func recyclePid(t *testing.T) {
+	for _, m := range []struct {
+		source, target, kind string
+		flags                uintptr
+	}{{"", "/", "", unix.MS_REC | unix.MS_PRIVATE}, {"proc", "/proc", "proc", 0}} {
+		if err := unix.Mount(m.source, m.target, m.kind, m.flags, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := newPlace(t, members{})
+	s := p.serve()
+	w := s.open("", "recycled")
+	started := w.background("exec sleep 1000")
+	worker := p.worker()
+	s.kill()
+	if err := syscall.Kill(worker, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	// We are everybody's last parent here.
+	for _, pid := range []int{worker, started.PID} {
+		p.until("the end of "+strconv.Itoa(pid), func() bool {
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // it may not be ours yet
+			return syscall.Kill(pid, 0) != nil
+		})
+	}
+	innocent := takePid(p, started.PID)
+
+	w = p.serve().open("", "recycled")
+	if got := w.process(started.ID); got.Status != protocol.ProcessLost {
+		t.Errorf("the process is %+v", got)
+	}
+	// It may be refused or do nothing.
+	_, _ = w.ProcessStop(w.ctx(), w.named(started.ID))
+	_, _ = w.ProcessSignal(w.ctx(), protocol.ProcessSignalParams{SessionID: "recycled", ProcessID: started.ID, Signal: "SIGKILL"})
+	w.sh("true")
+	if _, err := w.SessionDelete(w.ctx(), protocol.SessionDeleteParams{SessionID: "recycled"}); err != nil {
+		t.Error(explain(err))
+	}
+	if !running(innocent.Process.Pid) {
+		t.Error("the innocent process is dead")
+	}
+	if err := innocent.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = innocent.Wait() // it was killed
+}
+
+// takePid starts a process with this pid.
+func takePid(p *place, pid int) *exec.Cmd {
+	var taken *exec.Cmd
+	p.until("the pid "+strconv.Itoa(pid), func() bool {
+		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0o600); err != nil {
+			p.Fatal(err)
+		}
+		taken = exec.Command("sleep", "1000")
+		if err := taken.Start(); err != nil {
+			p.Fatal(err)
+		}
+		if taken.Process.Pid == pid {
+			return true
+		}
+		// A thread was quicker.
+		_ = taken.Process.Kill()
+		_ = taken.Wait()
+		return false
+	})
+	return taken
+}
