@@ -1,7 +1,9 @@
 package backends
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 )
@@ -32,3 +34,15 @@ func (r *Registry) Get(kind string) (Backend, bool) {
 
 // Kinds are the names of the backends, sorted.
 func (r *Registry) Kinds() []string { return slices.Sorted(maps.Keys(r.kinds)) }
+
+// Close ends the connections that backends keep, where they keep any. No
+// environment of theirs may be in use any more.
+func (r *Registry) Close() error {
+	var all []error
+	for _, kind := range r.Kinds() {
+		if c, ok := r.kinds[kind].(io.Closer); ok {
+			all = append(all, c.Close())
+		}
+	}
+	return errors.Join(all...)
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -28,6 +29,7 @@ type double struct {
 	blocked chan struct{}
 	entered chan string
 	envs    map[string]*doubleEnv
+	closed  atomic.Int32
 }
 
 func newDouble() *double {
@@ -40,6 +42,11 @@ func newDouble() *double {
 }
 
 func (d *double) Kind() string { return profile.Local }
+
+func (d *double) Close() error {
+	d.closed.Add(1)
+	return nil
+}
 
 func (d *double) Check(context.Context, profile.Profile) backends.Health {
 	return backends.Health{OK: true, Checks: []backends.Check{{Name: "double", OK: true, Detail: "in memory"}}, Duration: time.Millisecond}

@@ -80,7 +80,7 @@ func openDouble(dir string, d *double) func(context.Context, OpenOptions) (Servi
 		if err != nil {
 			return Services{}, errors.Join(err, store.Close())
 		}
-		return Services{Sessions: manager, Artifacts: store, Backends: registry.Kinds(), ProcessTTY: true}, nil
+		return Services{Sessions: manager, Artifacts: store, Backends: registry.Kinds(), ProcessTTY: true, Close: registry.Close}, nil
 	}
 }
 

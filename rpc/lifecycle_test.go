@@ -138,7 +138,8 @@ func TestClientProcessDies(t *testing.T) {
 	}
 }
 
-// TestEndLeavesNothing: the watch on the client ends with the connection.
+// TestEndLeavesNothing: the watch on the client ends with the connection, and
+// the backends are closed.
 func TestEndLeavesNothing(t *testing.T) {
 	h := serve(t, nil)
 	p := playerOf(t, h)
@@ -149,6 +150,9 @@ func TestEndLeavesNothing(t *testing.T) {
 	p.send(`{"method":"exit"}`)
 	if code := h.wait(t); code != ExitOK || h.err != nil {
 		t.Fatalf("the service ends with %d, %v", code, h.err)
+	}
+	if n := h.closed.Load(); n != 1 {
+		t.Errorf("the backend was closed %d times", n)
 	}
 }
 

@@ -49,8 +49,8 @@ type OpenOptions struct {
 	Log *slog.Logger
 }
 
-// Services are what a connection works with. Serve shuts the sessions down and
-// closes the artifacts at its end.
+// Services are what a connection works with. Serve shuts the sessions down,
+// closes the artifacts and calls Close, in this order, at its end.
 type Services struct {
 	Sessions  *session.Manager
 	Artifacts *artifacts.Store
@@ -58,4 +58,6 @@ type Services struct {
 	Backends []string
 	// ProcessTTY says that processes can have terminals.
 	ProcessTTY bool
+	// Close ends what the sessions worked through; nil for nothing.
+	Close func() error
 }

@@ -195,10 +195,13 @@ func (s *server) close() error {
 	case <-flush.Done(): // a read that Close cannot end ends with the process
 	}
 	s.mu.Lock()
-	store := s.services.Artifacts
+	services := s.services
 	s.mu.Unlock()
-	if store != nil {
-		err = errors.Join(err, store.Close())
+	if services.Artifacts != nil {
+		err = errors.Join(err, services.Artifacts.Close())
+	}
+	if services.Close != nil {
+		err = errors.Join(err, services.Close())
 	}
 	return err
 }

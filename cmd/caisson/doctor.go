@@ -82,7 +82,7 @@ func (a *app) examine(ctx context.Context) (backends.Health, error) {
 		h.Checks = append(h.Checks, checkBackends(ctx, s.Sessions, cfg)...)
 		ctx, cancel := afterwards(ctx)
 		defer cancel()
-		if err := errors.Join(s.Sessions.Shutdown(ctx), s.Artifacts.Close()); err != nil {
+		if err := letGo(ctx, s); err != nil {
 			h.Checks = append(h.Checks, failed("services", err, ""))
 		}
 	}

@@ -80,14 +80,20 @@ func (a *app) open(_ context.Context, o rpc.OpenOptions) (rpc.Services, error) {
 		Log:        o.Log,
 	})
 	if err != nil {
-		return rpc.Services{}, errors.Join(err, store.Close())
+		return rpc.Services{}, errors.Join(err, store.Close(), kinds.Close())
 	}
 	return rpc.Services{
 		Sessions:   manager,
 		Artifacts:  store,
 		Backends:   kinds.Kinds(),
 		ProcessTTY: runtime.GOOS != "windows",
+		Close:      kinds.Close,
 	}, nil
+}
+
+// letGo ends what open made, in the order in which each needs the next.
+func letGo(ctx context.Context, s rpc.Services) error {
+	return errors.Join(s.Sessions.Shutdown(ctx), s.Artifacts.Close(), s.Close())
 }
 
 // with runs one command with its own services and lets go of everything when
@@ -104,7 +110,7 @@ func (a *app) with(cmd *cobra.Command, work func(ctx context.Context, m *session
 	err = work(cmd.Context(), s.Sessions)
 	ctx, cancel := afterwards(cmd.Context())
 	defer cancel()
-	if cerr := errors.Join(s.Sessions.Shutdown(ctx), s.Artifacts.Close()); cerr != nil {
+	if cerr := letGo(ctx, s); cerr != nil {
 		err = errors.Join(err, fmt.Errorf("an environment could not be let go of: %w", cerr))
 	}
 	return err
