@@ -145,7 +145,7 @@ func testStdin(w *work) {
 }
 
 // A child has its three standard descriptors and no other: none of the
-// protocol's and none of another session's.
+// protocol's, none of another session's and none that the editor left to the service.
 func testDescriptors(w *work) {
 	for what, line := range map[string]string{"bash": "cd /proc/self/fd && echo *", "process": "cd /proc/self/fd && echo *"} {
 		var got string

@@ -182,8 +182,11 @@ func (p *place) start(o client.Options) *service {
 		p.Fatal(err)
 	}
 	out, err := s.cmd.StdoutPipe()
-	if err == nil {
-		err = s.cmd.Start()
+	// Editors leave descriptors of their own to whatever they start.
+	left, openErr := os.Open(os.DevNull)
+	if err = errors.Join(err, openErr); err == nil {
+		s.cmd.ExtraFiles = []*os.File{left, left, left}
+		err = errors.Join(s.cmd.Start(), left.Close())
 	}
 	if err != nil {
 		p.Fatal(err)
