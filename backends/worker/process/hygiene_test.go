@@ -305,8 +305,11 @@ func helpRecycle() {
 		_, _, err = reap(p) // they came to us, the first process
 		must(err)
 	}
+	// A thread of ours may take the number first, and a process that began in the
+	// same tick of the clock as the one that is gone cannot be told from it.
 	var c *exec.Cmd
-	for c == nil || c.Process.Pid != pid { // a thread of ours may take the number first
+	var first, began uint64
+	for c == nil || c.Process.Pid != pid || began == first {
 		if c != nil {
 			must(c.Process.Kill())
 			_ = c.Wait() // it was killed just now
@@ -314,6 +317,10 @@ func helpRecycle() {
 		c = innocent()
 		must(os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0))
 		must(c.Start())
+		began, _ = startTime(c.Process.Pid)
+		if first == 0 {
+			first = began
+		}
 	}
 	m := helperManager(false)
 	p, err := m.Get(context.Background(), id)
