@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,29 +28,45 @@ func TestUnreachable(t *testing.T) {
 	l.SetUnlinkOnClose(false)
 	l.Close()
 	silent := must(net.Listen("unix", filepath.Join(short, "silent.sock")))(t)
-	defer silent.Close()
+	t.Cleanup(func() { silent.Close() })
 	forbidden := filepath.Join(short, "forbidden.sock")
 	guarded := must(net.Listen("unix", forbidden))(t)
-	defer guarded.Close()
+	t.Cleanup(func() { guarded.Close() })
 	if err := os.Chmod(forbidden, 0); err != nil {
 		t.Fatal(err)
 	}
+	greeter := must(net.Listen("unix", filepath.Join(short, "greeter.sock")))(t)
+	var greeting sync.WaitGroup
+	greeting.Go(func() {
+		for {
+			conn, err := greeter.Accept()
+			if err != nil {
+				return
+			}
+			if n, _ := conn.Read(make([]byte, 1)); n > 0 { // and not only a look whether somebody is here
+				_, _ = conn.Write([]byte("SSH-2.0-OpenSSH\r\n"))
+			}
+			conn.Close()
+		}
+	})
+	t.Cleanup(greeting.Wait)
+	t.Cleanup(func() { greeter.Close() })
 	used := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	free := used.Addr().String()
 	used.Close()
 
 	// Neither of them is a docker daemon.
 	website := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
-	defer website.Close()
+	t.Cleanup(website.Close)
 	missing := httptest.NewServer(http.NotFoundHandler())
-	defer missing.Close()
+	t.Cleanup(missing.Close)
 	// It is up, but has no time to say what it is.
 	hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, "/info") {
 			<-r.Context().Done()
 		}
 	}))
-	defer hung.Close()
+	t.Cleanup(hung.Close)
 
 	tests := []struct {
 		name, host, fails, hint string
@@ -60,14 +77,16 @@ func TestUnreachable(t *testing.T) {
 		{name: "no answer", host: "unix://" + silent.Addr().String(), fails: "did not answer", hint: "docker --host"},
 		{name: "no right", host: "unix://" + forbidden, fails: "permission denied", hint: "group docker", unprivileged: true},
 		{name: "refused", host: "tcp://" + free, fails: "refused", hint: "docker_host"},
-		{name: "no daemon", host: address(website), fails: "does not answer as a docker daemon", hint: "docker --host"},
-		{name: "nothing there", host: address(missing), fails: "does not answer as a docker daemon", hint: "docker --host"},
+		{name: "no daemon", host: address(website), fails: "does not answer as a docker daemon", hint: "right host"},
+		{name: "nothing there", host: address(missing), fails: "does not answer as a docker daemon", hint: "right host"},
+		{name: "another protocol", host: "unix://" + greeter.Addr().String(), fails: "malformed HTTP response", hint: "docker --host"},
 		{name: "busy", host: address(hung), fails: "did not answer", hint: "right host"},
 		// An address that is reserved for documentation answers nothing.
 		{name: "no route", host: "tcp://192.0.2.1:2375", fails: "192.0.2.1"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			if test.unprivileged && os.Getuid() == 0 {
 				t.Skip("root has every right")
 			}
@@ -82,7 +101,7 @@ func TestUnreachable(t *testing.T) {
 				t.Errorf("it took %s", took)
 			}
 			if err == nil || tool.KindOf(err) != tool.BackendUnavailable ||
-				!strings.Contains(err.Error(), test.host) || !strings.Contains(err.Error(), test.fails) {
+				!strings.Contains(err.Error(), test.host) || !strings.Contains(err.Error(), test.fails) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want it to name %s and %q", err, test.host, test.fails)
 			}
 			if !strings.Contains(hintOf(err), test.hint) {
