@@ -57,7 +57,7 @@ func (h *household) serve() *resident {
 	if err != nil {
 		h.Fatal(err)
 	}
-	h.Cleanup(func() { c.Close() }) //nolint:errcheck // most tests have closed it
+	h.Cleanup(func() { c.Close() })
 	if _, err := c.Initialize(h.Context(), protocol.InitializeParams{}); err != nil {
 		h.Fatal(err)
 	}
