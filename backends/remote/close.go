@@ -81,6 +81,13 @@ func (e *Environment) shutdown(ctx context.Context, c *connection, budget time.D
 	if !c.Has(wire.CapShutdown) {
 		return nil
 	}
+	// A worker that has used up its time is not waited for until it has ended the
+	// cancelled request too: the connection goes.
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			_ = c.Close() // its loss is what the call says
+		}
+	})()
 	_, err := c.Call(ctx, wire.MethodShutdown, wire.Shutdown{}, nil)
 	switch {
 	case err == nil:

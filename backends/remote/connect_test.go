@@ -368,6 +368,24 @@ func TestShutdown(t *testing.T) {
 		e := open(t, f, b, Options{})
 		wantKind(t, e.Shutdown(t.Context()), tool.OutcomeUnknown)
 	})
+	t.Run("a worker that is frozen", func(t *testing.T) {
+		f := newFar(ourCaps...)
+		thaw := make(chan struct{})
+		defer close(thaw)
+		f.on(wire.MethodShutdown, func(context.Context, *wire.Request) (wire.Response, error) {
+			<-thaw
+			return wire.Response{}, nil
+		})
+		b := binding()
+		b.Profile.ShutdownTimeout = 30 * time.Millisecond
+		e, err := Open(t.Context(), f, b, nil, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- e.Shutdown(t.Context()) }()
+		wantKind(t, receive(t, ended), tool.OutcomeUnknown)
+	})
 	t.Run("an environment that is gone", func(t *testing.T) {
 		f := newFar(ourCaps...)
 		e := open(t, f, binding(), Options{})
