@@ -222,9 +222,13 @@ func (e *doubleEnvironment) Call(ctx context.Context, r tool.Request) (tool.Resu
 		}
 		select {
 		case <-ctx.Done():
-			return tool.Result{}, tool.Errorf(tool.Cancelled, "cancelled: %w", context.Cause(ctx))
 		case <-e.detached:
+		}
+		select {
+		case <-e.detached: // Detach has ended every call before anything else can
 			return tool.Result{}, tool.Errorf(tool.OutcomeUnknown, "the connection was lost")
+		default:
+			return tool.Result{}, tool.Errorf(tool.Cancelled, "cancelled: %w", context.Cause(ctx))
 		}
 	case "fail":
 		return tool.Result{}, tool.Errorf(tool.Kind(a.Kind), "failed as asked")
