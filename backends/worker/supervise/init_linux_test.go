@@ -129,6 +129,12 @@ func outsidePID(t *testing.T, path string) int {
 	return int(cred.Pid)
 }
 
+// exists reports whether there is a process of that pid, a zombie included.
+func exists(pid int) bool {
+	_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
+	return err == nil
+}
+
 // running are the pids of processes with this argument list.
 func running(t *testing.T, args ...string) (pids []int) {
 	t.Helper()
@@ -178,6 +184,10 @@ func TestInit(t *testing.T) {
 				t.Fatal(err)
 			}
 			<-c.Done()
+			// Its socket takes connections until it has ended altogether.
+			for exists(victim) {
+				<-tick.C
+			}
 			c = connect(t, startAttach(t, ao), ao.Mark, root)
 			if got := getProcess(t, c, p.ID); got.TerminalCause != tool.CauseLost || got.Status != tool.ProcessFailed {
 				t.Errorf("the process is %+v", got)
