@@ -28,12 +28,12 @@ demo: build ## Run the main job over real stdio frames; PROFILE=docker runs it i
 	$(GO) run ./cmd/demo -caisson bin/caisson -profile $(PROFILE)
 
 .PHONY: test
-test: ## Install what the tests need, start it on loopback, pass all tests
-	$(RIG)/run suite
+test: ## Install what the tests need, start it on loopback, pass all tests; RACE=yes with the race detector
+	RACE=$(RACE) $(RIG)/run suite
 
 .PHONY: test-race
 test-race: ## The Go tests under the race detector
-	$(RIG)/run race
+	RACE=yes $(RIG)/run go
 
 .PHONY: bench
 bench: build ## Print the table of speeds beside their floors and peers

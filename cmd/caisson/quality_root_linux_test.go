@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -174,6 +176,7 @@ func recyclePid(t *testing.T) {
 	s := p.serve()
 	w := s.open("", "recycled")
 	started := w.background("exec sleep 1000")
+	began := startTick(p, started.PID)
 	worker := p.worker()
 	s.kill()
 	if err := syscall.Kill(worker, syscall.SIGKILL); err != nil {
@@ -186,7 +189,7 @@ func recyclePid(t *testing.T) {
 			return syscall.Kill(pid, 0) != nil
 		})
 	}
-	innocent := takePid(p, started.PID)
+	innocent := takePid(p, started.PID, began)
 
 	w = p.serve().open("", "recycled")
 	if got := w.process(started.ID); got.Status != protocol.ProcessLost {
@@ -208,8 +211,21 @@ func recyclePid(t *testing.T) {
 	_ = innocent.Wait() // it was killed
 }
 
-// takePid starts a process with this pid.
-func takePid(p *place, pid int) *exec.Cmd {
+// startTick is when the process began, in ticks of the kernel's clock (field 22
+// of /proc/PID/stat).
+func startTick(p *place, pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		p.Fatal(err)
+	}
+	// The name in parentheses may hold anything; what follows it begins with field 3.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	return fields[22-3]
+}
+
+// takePid starts a process with this pid, in another tick of the clock than
+// the one that it is not to be taken for: nothing tells them apart otherwise.
+func takePid(p *place, pid int, began string) *exec.Cmd {
 	var taken *exec.Cmd
 	p.until("the pid "+strconv.Itoa(pid), func() bool {
 		if err := os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(strconv.Itoa(pid-1)), 0o600); err != nil {
@@ -219,10 +235,10 @@ func takePid(p *place, pid int) *exec.Cmd {
 		if err := taken.Start(); err != nil {
 			p.Fatal(err)
 		}
-		if taken.Process.Pid == pid {
+		if taken.Process.Pid == pid && startTick(p, pid) != began {
 			return true
 		}
-		// A thread was quicker.
+		// A thread was quicker, or it is too early.
 		_ = taken.Process.Kill()
 		_ = taken.Wait()
 		return false
