@@ -17,6 +17,7 @@ import (
 	sourcegraph "github.com/sourcegraph/jsonrpc2"
 
 	"github.com/caisson-dev/caisson/rpc/client"
+	"github.com/caisson-dev/caisson/rpc/frame"
 	"github.com/caisson-dev/caisson/rpc/protocol"
 )
 
@@ -220,20 +221,21 @@ func TestStart(t *testing.T) {
 // TestExitCodes of the service as a process, whose input cannot be closed from
 // within.
 func TestExitCodes(t *testing.T) {
-	frame := func(body string) string {
+	framed := func(body string) string {
 		return "Content-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n" + body
 	}
-	initialize := frame(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":null}}`)
+	initialize := framed(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":null}}`)
 	tests := map[string]struct {
 		input string
 		keep  bool // the input stays open
 		code  int
 	}{
-		"shutdown and exit": {initialize + frame(`{"jsonrpc":"2.0","id":2,"method":"shutdown"}`) + frame(`{"jsonrpc":"2.0","method":"exit"}`), true, ExitOK},
-		"exit":              {initialize + frame(`{"jsonrpc":"2.0","method":"exit"}`), true, ExitUnclean},
-		"exit at once":      {frame(`{"jsonrpc":"2.0","method":"exit"}`), true, ExitUnclean},
+		"shutdown and exit": {initialize + framed(`{"jsonrpc":"2.0","id":2,"method":"shutdown"}`) + framed(`{"jsonrpc":"2.0","method":"exit"}`), true, ExitOK},
+		"exit":              {initialize + framed(`{"jsonrpc":"2.0","method":"exit"}`), true, ExitUnclean},
+		"exit at once":      {framed(`{"jsonrpc":"2.0","method":"exit"}`), true, ExitUnclean},
 		"hang up":           {initialize, false, ExitUnclean},
 		"garbage":           {"garbage\r\n\r\n", true, ExitProtocol},
+		"endless header":    {strings.Repeat("x", frame.MaxHeader+1), true, ExitProtocol},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -16,8 +16,11 @@ import (
 
 // Limits, in bytes unless they say otherwise.
 const (
-	// MaxHeader bounds one header block; real ones have about 30 bytes.
-	MaxHeader = 8 << 10
+	// MaxHeader bounds one header block; real ones have about 30 bytes. What goes
+	// beyond it is refused at its first byte, whether its line has an end or not.
+	MaxHeader = 4 << 10
+	// readBuffer is how much is asked of the input at once: many short messages.
+	readBuffer = 32 << 10
 	// MaxBody is the longest body that is read. It is the protocol's
 	// maxMessageBytes: 16 MiB of any file content fit in base64 or escaped.
 	MaxBody = 64 << 20

@@ -149,10 +149,10 @@ func readHeader(in *bufio.Reader) (length, read int64, err error) {
 		if c, err := in.Peek(1); err == nil && c[0] != '\r' && c[0] != '\n' && !fieldName(string(c)) {
 			return 0, 0, fmt.Errorf("%w: it begins with %q", ErrHeader, c)
 		}
-		line, err := in.ReadSlice('\n')
+		line, err := readLine(in, MaxHeader-int(read))
 		read += int64(len(line))
 		switch {
-		case errors.Is(err, bufio.ErrBufferFull) || read > MaxHeader:
+		case errors.Is(err, bufio.ErrBufferFull):
 			return 0, 0, fmt.Errorf("%w: more than %d bytes", ErrHeader, MaxHeader)
 		case err != nil && read == 0:
 			return 0, 0, err
@@ -178,6 +178,30 @@ func readHeader(in *bufio.Reader) (length, read int64, err error) {
 			return 0, 0, fmt.Errorf("%w: %q", ErrHeader, head(line))
 		}
 		length = int64(n)
+	}
+}
+
+// readLine reads a line of at most limit bytes, its newline included, and waits
+// for no byte that it does not need: a longer line fails with
+// [bufio.ErrBufferFull] as soon as it is one, also when its sender then waits.
+// The line lasts until the next read.
+func readLine(in *bufio.Reader, limit int) ([]byte, error) {
+	for seen := 0; ; {
+		if seen >= limit {
+			return nil, bufio.ErrBufferFull
+		}
+		if b, err := in.Peek(seen + 1); err != nil {
+			return b, err
+		}
+		b, err := in.Peek(min(in.Buffered(), limit))
+		if i := bytes.IndexByte(b[seen:], '\n'); i >= 0 {
+			b = b[:seen+i+1]
+			_, err = in.Discard(len(b)) // what is buffered, and stays where it is
+			return b, err
+		}
+		if seen = len(b); err != nil {
+			return b, err
+		}
 	}
 }
 

@@ -165,6 +165,38 @@ func TestReadNoLine(t *testing.T) {
 	in.Close()
 }
 
+// TestReadHeaderLimit refuses a header that is too long at the first byte too
+// many, from a peer that then waits.
+func TestReadHeaderLimit(t *testing.T) {
+	long := "X: " + strings.Repeat("y", MaxHeader-3)
+	for name, header := range map[string]string{
+		"a name without an end": strings.Repeat("x", MaxHeader+1),
+		"a line without an end": long + "y",
+		"many lines":            strings.Repeat("X: y\r\n", MaxHeader/6+1),
+		"the last line":         "Content-Length: 1\r\n" + long,
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, out := io.Pipe()
+			defer out.Close()
+			go func() { _, _ = io.WriteString(out, header) }()
+			var problems []Problem
+			s := reading(t, in, &problems)
+			if _, _, err := s.Read(t.Context()); !errors.Is(err, ErrHeader) {
+				t.Errorf("the end is %v", err)
+			}
+			in.Close()
+		})
+	}
+	length := fmt.Sprintf("Content-Length: %d\r\n\r\n", len(ping))
+	whole := "X: " + strings.Repeat("y", MaxHeader-len(length)-len("X: \r\n")) + "\r\n" + length
+	var problems []Problem
+	for _, in := range []io.Reader{strings.NewReader(whole + ping), &oneByte{strings.NewReader(whole + ping)}} {
+		if _, _, err := reading(t, in, &problems).Read(t.Context()); err != nil {
+			t.Errorf("a header of %d bytes: %v", len(whole), err)
+		}
+	}
+}
+
 // TestReadInPieces reads the same input byte by byte.
 func TestReadInPieces(t *testing.T) {
 	params := strings.Repeat("x", 3*firstBody)

@@ -51,7 +51,7 @@ func New(in io.ReadCloser, out io.WriteCloser, o Options) *Stream {
 	s := &Stream{
 		o:         o,
 		input:     in,
-		in:        bufio.NewReaderSize(in, 4*MaxHeader),
+		in:        bufio.NewReaderSize(in, readBuffer),
 		out:       out,
 		writeDone: make(chan struct{}),
 	}
