@@ -85,7 +85,9 @@ func (PermissionMode) Values() []PermissionMode {
 type ToolCallParams struct {
 	SessionID string `json:"sessionId"`
 	Name      string `json:"name"`
-	// Arguments are the tool's own; they travel undecoded to where it runs.
+	// Arguments are the tool's own; they travel undecoded to where it runs. Unlike
+	// members of parameters, one that a built-in tool does not know is refused, in
+	// a result with isError that names the nearest one: nothing was done then.
 	Arguments RawObject `json:"arguments"`
 	// CallID names the call in events; missing: the service makes one.
 	CallID string `json:"callId,omitzero"`

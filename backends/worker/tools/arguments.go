@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -26,8 +27,9 @@ func (r refusal) Error() string { return string(r) }
 
 func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(format, args...)) }
 
-// handle makes a handler of a function that takes decoded arguments. Members
-// that it does not know are ignored, as everywhere in the protocol.
+// handle makes a handler of a function that takes decoded arguments. An argument
+// that the tool does not have is refused, other than elsewhere in the protocol: a
+// model that misspells one and is not told takes what was done for what it asked.
 func handle[A any](f func(ctx context.Context, c *call, a A) (tool.Result, error)) handler {
 	return func(ctx context.Context, c *call) (tool.Result, error) {
 		var a A
@@ -38,8 +40,8 @@ func handle[A any](f func(ctx context.Context, c *call, a A) (tool.Result, error
 		if kind := jsontext.Value(raw).Kind(); kind != '{' {
 			return tool.Result{}, tool.Errorf(tool.InvalidParams, "the arguments of %s are not a JSON object", c.Name).WithPath("arguments")
 		}
-		if err := jsonv2.Unmarshal(raw, &a); err != nil {
-			return tool.Result{}, badArguments(c.Name, err)
+		if err := jsonv2.Unmarshal(raw, &a, jsonv2.RejectUnknownMembers(true)); err != nil {
+			return tool.Result{}, badArguments(c.Name, reflect.TypeFor[A](), err)
 		}
 		if err := required(c.Name, &a); err != nil {
 			return tool.Result{}, err
@@ -48,8 +50,9 @@ func handle[A any](f func(ctx context.Context, c *call, a A) (tool.Result, error
 	}
 }
 
-// badArguments says which member is wrong and how.
-func badArguments(name string, err error) error {
+// badArguments says which member of the arguments, a struct type, is wrong and
+// how.
+func badArguments(name string, arguments reflect.Type, err error) error {
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
 		if strings.Contains(err.Error(), "UTF-8") || strings.Contains(err.Error(), "surrogate") {
@@ -58,10 +61,44 @@ func badArguments(name string, err error) error {
 		return tool.Errorf(tool.InvalidParams, "the arguments of %s are not valid JSON: %w", name, err).WithPath("arguments")
 	}
 	var semantic *jsonv2.SemanticError
-	if errors.As(err, &semantic) && semantic.GoType != nil {
+	if errors.As(err, &semantic) && errors.Is(err, jsonv2.ErrUnknownName) {
+		return unknownArgument(name, semantic.JSONPointer.LastToken(), arguments)
+	}
+	if semantic != nil && semantic.GoType != nil {
 		return refuse("%s: %s must be %s", name, member(semantic.JSONPointer), jsonName(semantic.GoType))
 	}
 	return refuse("%s: bad arguments: %v", name, err)
+}
+
+// unknownArgument names the argument that was probably meant, and all there are.
+func unknownArgument(name, argument string, arguments reflect.Type) error {
+	known := make([]string, arguments.NumField())
+	for i := range known {
+		known[i] = argumentName(arguments.Field(i))
+	}
+	near := tool.Nearest(argument, known)
+	if near == "" {
+		// What other tools call by another word, such as old_string or file_path.
+		words := strings.Split(strings.ToLower(argument), "_")
+		if i := slices.IndexFunc(known, func(k string) bool {
+			return slices.ContainsFunc(strings.Split(k, "_"), func(word string) bool { return slices.Contains(words, word) })
+		}); i >= 0 {
+			near = known[i]
+		}
+	}
+	did := "nothing was done"
+	if near != "" {
+		did += fmt.Sprintf("; did you mean %s?", near)
+	} else {
+		did += "."
+	}
+	return refuse("%s has no argument %.64q, %s Its arguments are %s.", name, argument, did, strings.Join(known, ", "))
+}
+
+// argumentName is what JSON calls a field of arguments.
+func argumentName(field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	return name
 }
 
 func member(p jsontext.Pointer) string {
@@ -96,7 +133,7 @@ func required(name string, args any) error {
 	for i := range v.NumField() {
 		field := v.Type().Field(i)
 		if _, ok := field.Tag.Lookup("required"); ok && v.Field(i).IsZero() {
-			return refuse("%s: %s is missing", name, strings.Split(field.Tag.Get("json"), ",")[0])
+			return refuse("%s: %s is missing", name, argumentName(field))
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ func descriptions() []tool.Description {
 			`Each call is a shell of its own: directory and variables do not last. A command that takes longer than timeout_seconds is not stopped: it goes on as a background process, which the tool process reads and stops. `+
 			`Set run_in_background for servers and watchers.`, `{
   "type": "object",
+  "additionalProperties": false,
   "properties": {
     "command": {"type": "string", "minLength": 1, "description": "the command line"},
     "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": 3600, "default": 300, "description": "how long to wait for the command"},
@@ -28,6 +29,7 @@ func descriptions() []tool.Description {
 		describe("edit_file", tool.GroupFile, write, `Replace text in a file. old_text must be in the file exactly once, unless replace_all is set; give enough surrounding lines to make it unique. `+
 			`Line endings, a byte order mark and everything that is not named stay as they are: write newlines as \n whatever the file uses.`, `{
   "type": "object",
+  "additionalProperties": false,
   "properties": {
     "path": {"type": "string", "minLength": 1, "description": "the file, relative to the workspace or absolute"},
     "old_text": {"type": "string", "minLength": 1, "description": "the exact text to replace"},
@@ -38,6 +40,7 @@ func descriptions() []tool.Description {
 }`),
 		describe("git", tool.GroupGit, write, `Run git in the workspace without a shell, a pager, an editor or questions.`, `{
   "type": "object",
+  "additionalProperties": false,
   "properties": {
     "subcommand": {"type": "string", "minLength": 1, "description": "such as status, diff or commit"},
     "args": {"type": "array", "items": {"type": "string"}, "description": "its arguments, one by one and unquoted"}
@@ -47,6 +50,7 @@ func descriptions() []tool.Description {
 		describe("glob", tool.GroupSearch, read, `Find files by name. In the pattern * and ? match within a directory, ** any number of directories, {a,b} either. `+
 			`Ignored files (.gitignore, .ignore) are left out unless the pattern or path names their directory. Results are sorted by path.`, `{
   "type": "object",
+  "additionalProperties": false,
   "properties": {
     "pattern": {"type": "string", "minLength": 1, "description": "such as **/*.go or src/{a,b}/*.ts"},
     "path": {"type": "string", "description": "directory to search; the workspace if left out"},
@@ -57,6 +61,7 @@ func descriptions() []tool.Description {
 		describe("grep", tool.GroupSearch, read, `Search file contents by line with a regular expression in RE2 syntax (no look-around, no back-references). `+
 			`Ignored files (.gitignore, .ignore), binary files, files that hold secrets and symbolic links are left out; a path that names an ignored directory searches it.`, `{
   "type": "object",
+  "additionalProperties": false,
   "properties": {
     "pattern": {"type": "string", "description": "the expression"},
     "path": {"type": "string", "description": "file or directory to search; the workspace if left out"},
@@ -72,6 +77,7 @@ func descriptions() []tool.Description {
 }`),
 		describe("list_files", tool.GroupFile, read, `List a directory, sorted by name, hidden and ignored entries included.`, `{
   "type": "object",
+  "additionalProperties": false,
   "properties": {
     "path": {"type": "string", "description": "the directory; the workspace if left out"},
     "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "how many entries to skip"}
@@ -79,6 +85,7 @@ func descriptions() []tool.Description {
 }`),
 		describe("present_artifact", tool.GroupArtifact, read, `Show a finished file to the user, such as an image, a report or an archive of at most 256 MiB. A copy is kept as it is now: later changes of the file do not change it.`, `{
   "type": "object",
+  "additionalProperties": false,
   "properties": {
     "path": {"type": "string", "minLength": 1, "description": "the file, relative to the workspace or absolute"}
   },
@@ -86,6 +93,7 @@ func descriptions() []tool.Description {
 }`),
 		describe("process", tool.GroupProcess, write, `Work with background processes: list them, read output (the tail, or from offset_bytes on; wait_ms waits for more), write input, stop one, or update (wait up to wait_ms for a change and return the record).`, `{
   "type": "object",
+  "additionalProperties": false,
   "properties": {
     "action": {"enum": ["read", "write", "stop", "list", "update"]},
     "process_id": {"type": "string", "description": "required by all but list"},
@@ -99,6 +107,7 @@ func descriptions() []tool.Description {
 		describe("read_file", tool.GroupFile, read, `Read a text file, by default its first 2000 lines, or show an image (PNG, JPEG, GIF, WebP). `+
 			`offset and limit choose lines; a result that is truncated has a continuation, which reads on from there. Binary files are read with encoding base64. Files that hold secrets (.env, keys, credentials) are refused.`, `{
   "type": "object",
+  "additionalProperties": false,
   "properties": {
     "path": {"type": "string", "minLength": 1, "description": "the file, relative to the workspace or absolute"},
     "offset": {"type": "integer", "minimum": 1, "default": 1, "description": "the first line, counted from 1"},
@@ -112,6 +121,7 @@ func descriptions() []tool.Description {
 }`),
 		describe("write_file", tool.GroupFile, write, `Write a whole file, at most 16 MiB, replacing what is there and making directories. An existing file keeps its mode and owner. To change a part of a file use edit_file.`, `{
   "type": "object",
+  "additionalProperties": false,
   "properties": {
     "path": {"type": "string", "minLength": 1, "description": "the file, relative to the workspace or absolute"},
     "content": {"type": "string", "description": "what the file will hold"},

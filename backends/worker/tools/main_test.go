@@ -129,6 +129,28 @@ func request(t testing.TB, name string, a args) tool.Request {
 	return tool.Request{Name: name, Arguments: raw}
 }
 
+// only are the arguments that the tool takes.
+func (a args) only(t testing.TB, name string) args {
+	t.Helper()
+	for _, d := range descriptions() {
+		if d.Name != name {
+			continue
+		}
+		var schema struct{ Properties map[string]any }
+		if err := json.Unmarshal(d.InputSchema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		kept := args{}
+		for argument, v := range a {
+			if schema.Properties[argument] != nil {
+				kept[argument] = v
+			}
+		}
+		return kept
+	}
+	return a
+}
+
 func want(t testing.TB, got map[string]any, members args) {
 	t.Helper()
 	for name, value := range members {

@@ -36,7 +36,7 @@ func TestErrors(t *testing.T) {
 	}
 	for _, name := range []string{"read_file", "write_file", "edit_file", "list_files", "present_artifact", "grep", "glob"} {
 		for _, path := range []string{"..", "/etc", "out", "out/x", "a/../../b"} {
-			b.fails(tool.PathOutsideRoot, request(t, name, args{"path": path, "content": "", "old_text": "a", "new_text": "b", "pattern": "x"}))
+			b.fails(tool.PathOutsideRoot, request(t, name, args{"path": path, "content": "", "old_text": "a", "new_text": "b", "pattern": "x"}.only(t, name)))
 		}
 	}
 	b.refused("path is missing", "read_file", nil)
@@ -50,7 +50,36 @@ func TestErrors(t *testing.T) {
 	if err != nil || !r.IsError || !strings.Contains(r.Content[0].Text, "content holds text that is not valid Unicode") {
 		t.Errorf("half a character: %v, %v", r, err)
 	}
-	b.call("read_file", args{"path": "file", "unknown": 1})
+}
+
+// TestUnknownArguments refuses what a tool would otherwise do differently than
+// was meant, and names what was probably meant.
+func TestUnknownArguments(t *testing.T) {
+	b := newBench(t, map[string]string{"file": "x"}, func(o *Options) { o.Commands = new(fakeCommands) })
+	for _, d := range b.Descriptions() {
+		b.refused(d.Name+` has no argument "zzz", nothing was done. Its arguments are `, d.Name, args{"zzz": nil})
+	}
+	for _, test := range []struct {
+		tool  string
+		a     args
+		words string
+	}{
+		{"edit_file", args{"path": "file", "old_string": "x", "new_string": "y"}, "did you mean new_text?"},
+		{"edit_file", args{"path": "file", "old_text": "x", "new_text": "y", "replaceAll": true}, "did you mean replace_all?"},
+		{"edit_file", args{"path": "file", "old_text": "x", "new_text": "y", "new_string": "y"}, "did you mean new_text?"},
+		{"edit_file", args{"path": "file", "old_text": "x", "new_text": "y", "old_string": "y"}, "did you mean old_text?"},
+		{"write_file", args{"file_path": "file", "content": "y"}, "did you mean path?"},
+		{"write_file", args{"path": "file", "content": "y", "create_onyl": true}, "did you mean create_only?"},
+		{"write_file", args{"path": "file", "content": "y", "Content": "z"}, "did you mean content?"},
+		{"bash", args{"command": "true", "timeout": 1}, "did you mean timeout_seconds?"},
+		{"bash", args{"command": "true", "background": true}, "did you mean run_in_background?"},
+		{"present_artifact", args{"path": "file", "description": "x"}, "Its arguments are path."},
+	} {
+		b.refused(test.words, test.tool, test.a)
+	}
+	if b.get("file") != "x" {
+		t.Error("a call with an unknown argument wrote")
+	}
 }
 
 func TestModes(t *testing.T) {
@@ -91,7 +120,7 @@ func TestEndedCalls(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, name := range []string{"read_file", "write_file", "edit_file", "list_files", "present_artifact", "grep", "glob"} {
-		r := request(t, name, args{"path": "file", "content": "", "old_text": "x", "new_text": "b", "pattern": "x"})
+		r := request(t, name, args{"path": "file", "content": "", "old_text": "x", "new_text": "b", "pattern": "x"}.only(t, name))
 		if _, err := b.Call(ctx, r); tool.KindOf(err) != tool.Cancelled {
 			t.Errorf("%s, cancelled: %v", name, err)
 		}

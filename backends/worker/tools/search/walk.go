@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"path"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/caisson-dev/caisson/backends/ignore"
 	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
@@ -44,8 +44,7 @@ type dir struct {
 	path   string // relative to the workspace with a slash after it, "" for the root
 	depth  int    // below the base
 	users  atomic.Int32
-	git    *rules // what .gitignore files say here
-	plain  *rules // what .ignore files say here; they come first
+	rules  ignore.Rules
 }
 
 func (d *dir) release() {
@@ -194,7 +193,7 @@ func (w *walk) do(worker int, j job) error {
 		}
 		return nil
 	}
-	d := &dir{handle: handle, path: j.parent.path + j.name + "/", depth: j.parent.depth + 1, git: j.parent.git, plain: j.parent.plain}
+	d := &dir{handle: handle, path: j.parent.path + j.name + "/", depth: j.parent.depth + 1, rules: j.parent.rules}
 	d.users.Store(1)
 	defer d.release()
 	return w.enter(worker, d)
@@ -214,12 +213,12 @@ func (w *walk) enter(worker int, d *dir) error {
 		p := d.path + e.Name
 		switch {
 		case e.Type.IsDir():
-			if (w.depth < 0 || d.depth < w.depth) && !versionControl(e.Name) && !d.ignores(p, e.Name, true) {
+			if (w.depth < 0 || d.depth < w.depth) && !ignore.VersionControl(e.Name) && !d.rules.Ignores(p, e.Name, true) {
 				jobs = append(jobs, job{parent: d, name: e.Name})
 			}
 		case e.Type.IsRegular():
 			// The name is the cheaper question.
-			if e.Name != ".git" && (w.keep == nil || w.keep(p, e.Name)) && !d.ignores(p, e.Name, false) {
+			if e.Name != ".git" && (w.keep == nil || w.keep(p, e.Name)) && !d.rules.Ignores(p, e.Name, false) {
 				files = append(files, e.Name)
 			}
 		}
@@ -250,51 +249,18 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, workspace.ErrNotDirectory)
 }
 
-// versionControl reports whether a directory is where a version control
-// system keeps its data.
-func versionControl(name string) bool {
-	switch name {
-	case ".git", ".hg", ".svn", ".jj":
-		return true
-	}
-	return false
-}
-
-// ignores asks the ignore files about an entry.
-func (d *dir) ignores(path, name string, isDir bool) bool {
-	if v := d.plain.judge(path, name, isDir); v != silent {
-		return v == ignored
-	}
-	return d.git.judge(path, name, isDir) == ignored
-}
-
 // readRules adds what the directory's own ignore files say.
 func (d *dir) readRules(entries []workspace.Entry) {
-	has := func(name string) bool {
-		return slices.ContainsFunc(entries, func(e workspace.Entry) bool { return e.Name == name })
-	}
+	var found ignore.Found
 	for _, e := range entries {
-		if len(e.Name) == 0 || e.Name[0] != '.' {
-			continue
-		}
-		switch e.Name {
-		case ".git":
-			// Another repository: what its surroundings ignore is not its matter.
-			d.git = nil
-			if e.Type.IsDir() {
-				d.git = parseRules(d.exclude(), d.path, nil)
-			}
-			if has(".gitignore") {
-				d.git = parseRules(d.read(".gitignore"), d.path, d.git)
-			}
-		case ".gitignore":
-			if !has(".git") {
-				d.git = parseRules(d.read(".gitignore"), d.path, d.git)
-			}
-		case ".ignore":
-			d.plain = parseRules(d.read(".ignore"), d.path, d.plain)
-		}
+		found.Note(e.Name, e.Type.IsDir())
 	}
+	d.rules = d.rules.Enter(d.path, found, func(name string) []byte {
+		if name == ".git/info/exclude" {
+			return d.exclude()
+		}
+		return d.read(name)
+	})
 }
 
 // read returns the content of an ignore file, nothing when it cannot be read.
@@ -304,7 +270,7 @@ func (d *dir) read(name string) []byte {
 		return nil
 	}
 	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxIgnoreFile))
+	content, err := io.ReadAll(io.LimitReader(f, ignore.MaxFile))
 	if err != nil {
 		return nil
 	}
@@ -339,7 +305,7 @@ func openBase(root *workspace.Root, base string) (*dir, error) {
 	}
 	top.path = base + "/"
 	for at, rest := ".", base; rest != ""; {
-		above := &dir{git: top.git, plain: top.plain}
+		above := &dir{rules: top.rules}
 		if at != "." {
 			above.path = at + "/"
 		}
@@ -349,7 +315,7 @@ func openBase(root *workspace.Root, base string) (*dir, error) {
 		entries, _ := above.handle.Entries()
 		above.readRules(entries)
 		above.handle.Close()
-		top.git, top.plain = above.git, above.plain
+		top.rules = above.rules
 		var part string
 		part, rest, _ = strings.Cut(rest, "/")
 		at = path.Join(at, part)

@@ -1065,7 +1065,11 @@ export interface ToolAnnotations {
 export interface ToolCallParams {
   sessionId: string;
   name: string;
-  /** arguments are the tool's own; they travel undecoded to where it runs. */
+  /**
+   * arguments are the tool's own; they travel undecoded to where it runs. Unlike
+   * members of parameters, one that a built-in tool does not know is refused, in
+   * a result with isError that names the nearest one: nothing was done then.
+   */
   arguments: RawObject;
   /** callId names the call in events; missing: the service makes one. */
   callId?: string;
