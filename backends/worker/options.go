@@ -48,6 +48,11 @@ type Options struct {
 	ShutdownTimeout time.Duration
 	// RemoveWhenIdle removes the workspace when the lifetime ends the worker.
 	RemoveWhenIdle bool
+	// Site is the directory of the environment, with the workspace in it, on a
+	// machine that is not the environment's alone. RemoveWhenIdle then means the
+	// whole of it, once no other session's worker lives there, and is done by
+	// whoever runs the worker, after its end.
+	Site string
 	// Shared says that other sessions work in the same environment, and keeps
 	// confined commands from signalling theirs, where the kernel can see to that.
 	Shared bool
@@ -100,6 +105,7 @@ func (o *Options) Register(fs *flag.FlagSet) {
 	fs.StringVar(&o.Shell, "shell", o.Shell, "`path` of the shell for command lines")
 	fs.Func("shutdown-timeout-ms", "`milliseconds` from the end of input to the exit; 0: 7000", DurationFlag(&o.ShutdownTimeout, time.Millisecond))
 	fs.BoolVar(&o.RemoveWhenIdle, "remove-when-idle", o.RemoveWhenIdle, "remove the workspace when the lifetime ends the worker")
+	fs.StringVar(&o.Site, "site", o.Site, "the environment lies in `dir`, on a machine that is not its own")
 	fs.BoolVar(&o.Shared, "shared", o.Shared, "other sessions work in the same environment: commands cannot signal theirs")
 	fs.StringVar(&o.ShareDir, "share-dir", o.ShareDir, "offer a second socket in `dir`, which the host sees too")
 }
@@ -157,6 +163,7 @@ func (o Options) Args() []string {
 	if o.RemoveWhenIdle {
 		args = append(args, "--remove-when-idle")
 	}
+	str("site", o.Site)
 	if o.Shared {
 		args = append(args, "--shared")
 	}

@@ -103,7 +103,7 @@ func (s *server) serveSocket() (err error) {
 	s.connections.Wait()
 
 	why := context.Cause(s.life)
-	remove := s.bound().removeOnExit() || s.o.RemoveWhenIdle && errors.Is(why, ErrIdle)
+	remove := s.bound().removeOnExit() || s.o.RemoveWhenIdle && s.o.Site == "" && errors.Is(why, ErrIdle)
 	if err := s.cleanUp(remove); err != nil {
 		return err
 	}

@@ -95,3 +95,27 @@ func Held(path string) (bool, error) {
 // Unlock gives the lock up. The file stays: removing it would let two
 // processes hold locks on two files of one name.
 func (l *Lock) Unlock() error { return l.file.Close() }
+
+// AcquireExisting is Acquire for a lock file that lies in the directory that it
+// is about: nothing is made, and a file that was removed, or replaced, while it
+// was waited for is [fs.ErrNotExist]. Who holds the lock may remove the file.
+func AcquireExisting(ctx context.Context, path string) (*Lock, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("lock: %w", err)
+	}
+	if err := await(ctx, f); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	held, err := f.Stat()
+	if err == nil {
+		var there fs.FileInfo
+		if there, err = os.Lstat(path); err == nil && !os.SameFile(held, there) {
+			err = fs.ErrNotExist
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	return &Lock{file: f}, nil
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends/worker"
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+	"github.com/caisson-dev/caisson/backends/worker/site"
 )
 
 // AttachOptions say which worker to reach and how to start it.
@@ -74,7 +75,7 @@ func attach(ctx context.Context, o AttachOptions) error {
 			return fmt.Errorf("print the mark: %w", err)
 		}
 	}
-	conn, err := Connect(ctx, o.Worker, func(ctx context.Context) error {
+	conn, err := connectIn(ctx, o.Worker, func(ctx context.Context) error {
 		if o.Control != "" {
 			err := ask(ctx, o.Control, o.Worker)
 			if !nobodyThere(err) {
@@ -87,6 +88,20 @@ func attach(ctx context.Context, o AttachOptions) error {
 		return err
 	}
 	return relay(ctx, conn, o.Stdin, o.Stdout)
+}
+
+// connectIn is Connect in an environment that is kept from being removed
+// meanwhile.
+func connectIn(ctx context.Context, o worker.Options, start func(context.Context) error) (*net.UnixConn, error) {
+	if o.Site == "" {
+		return Connect(ctx, o, start)
+	}
+	release, err := site.Enter(ctx, o.Site)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := Connect(ctx, o, start)
+	return conn, errors.Join(err, release())
 }
 
 // Connect connects to the worker that o describes. When none listens it calls

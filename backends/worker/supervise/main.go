@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/caisson-dev/caisson/backends/worker"
+	"github.com/caisson-dev/caisson/backends/worker/site"
 )
 
 // Exit codes of the far end's subcommands.
@@ -24,7 +25,7 @@ const (
 	ExitIdle = 3
 )
 
-// Main runs the subcommands worker, init and attach on the standard streams
+// Main runs the subcommands worker, init, attach and site on the standard streams
 // when args, without the program's name, begin with one of them; handled is
 // false otherwise. A program that is to be started as a worker, such as a test's,
 // calls it first.
@@ -40,6 +41,8 @@ func Main(args []string) (handled bool, code int) {
 		run = initMain
 	case "attach":
 		run = attachMain
+	case "site":
+		run = siteMain
 	default:
 		return false, 0
 	}
@@ -119,7 +122,13 @@ func workerMain(ctx context.Context, args []string) error {
 			return errors.Join(err, pipe.Close())
 		}
 	}
-	return worker.Run(ctx, o)
+	err = worker.Run(ctx, o)
+	if errors.Is(err, worker.ErrIdle) && o.RemoveWhenIdle && o.Site != "" {
+		if left := site.Leave(context.WithoutCancel(ctx), o.Site); left != nil {
+			return left
+		}
+	}
+	return err
 }
 
 func initMain(ctx context.Context, args []string) error {
@@ -136,4 +145,15 @@ func attachMain(ctx context.Context, args []string) error {
 		return err
 	}
 	return Attach(ctx, o)
+}
+
+func siteMain(ctx context.Context, args []string) error {
+	var mark string
+	err := parse("site", func(flags *flag.FlagSet) {
+		flags.StringVar(&mark, "mark", "", "print `word` on a line of its own before the reply")
+	}, args)
+	if err != nil {
+		return err
+	}
+	return site.Serve(ctx, mark, os.Stdin, os.Stdout)
 }

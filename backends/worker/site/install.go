@@ -1,0 +1,115 @@
+package site
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
+)
+
+// executable opens the file of the program that runs, and says where it is.
+func executable() (*os.File, string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, "", err
+	}
+	f, err := os.Open(path)
+	return f, path, err
+}
+
+// checkSum compares this program's file with what it should be.
+func checkSum(want string) error {
+	f, path, err := executable()
+	if err != nil {
+		return tool.Errorf(tool.Internal, "read the worker's own program: %w", err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return tool.Errorf(tool.Internal, "read the worker's own program: %w", err)
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != want {
+		return tool.Errorf(tool.ProtocolMismatch, "the worker %s has the SHA-256 %s instead of %s", path, got, want).WithPath(path)
+	}
+	return nil
+}
+
+// install gives this program, whose content was checked, its name, so that a
+// crash leaves the whole file there or none.
+func install(name string) error {
+	if !component(name) {
+		return tool.Errorf(tool.InvalidParams, "%q is not a file name", name)
+	}
+	f, path, err := executable()
+	if err != nil {
+		return tool.Errorf(tool.Internal, "find the worker's own program: %w", err)
+	}
+	err = errors.Join(f.Sync(), f.Close())
+	dir := filepath.Dir(path)
+	if err == nil {
+		err = os.Rename(path, filepath.Join(dir, name))
+	}
+	if err == nil {
+		err = syncDirectory(dir)
+	}
+	if err != nil {
+		return tool.Errorf(tool.BackendUnavailable, "put the worker in its place: %w", err).WithPath(dir)
+	}
+	return nil
+}
+
+// buildDirectory is the name of a directory that holds one build's worker: its
+// version and the head of its hash.
+var buildDirectory = regexp.MustCompile(`^[A-Za-z0-9._+-]+-[0-9a-f]{16}$`)
+
+// sweep removes the workers of other builds beside this one that nothing runs
+// and nobody has used for a time. Should somebody need one again, it is put
+// there again.
+func sweep(olderThan time.Duration, dryRun bool) (wire.SiteReply, error) {
+	var reply wire.SiteReply
+	path, err := os.Executable()
+	if err != nil {
+		return reply, tool.Errorf(tool.Internal, "find the worker's own program: %w", err)
+	}
+	own := filepath.Dir(path)
+	if !buildDirectory.MatchString(filepath.Base(own)) {
+		return reply, nil // it was put there by somebody else
+	}
+	now := time.Now()
+	// Used today: the date is what tells others so.
+	if err := os.Chtimes(own, now, now); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return reply, tool.Errorf(tool.BackendUnavailable, "mark the worker as used: %w", err).WithPath(own)
+	}
+	parent := filepath.Dir(own)
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return reply, tool.Errorf(tool.BackendUnavailable, "list the workers: %w", err).WithPath(parent)
+	}
+	running, err := executables()
+	if err != nil {
+		return reply, tool.Errorf(tool.BackendUnavailable, "look at what runs: %w", err)
+	}
+	for _, e := range entries {
+		dir := filepath.Join(parent, e.Name())
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || dir == own || !buildDirectory.MatchString(e.Name()) ||
+			now.Sub(info.ModTime()) < olderThan || running[dir] {
+			continue
+		}
+		if !dryRun {
+			if err := os.RemoveAll(dir); err != nil {
+				return reply, tool.Errorf(tool.BackendUnavailable, "remove an old worker: %w", err).WithPath(dir)
+			}
+		}
+		reply.Swept = append(reply.Swept, dir)
+	}
+	return reply, nil
+}
