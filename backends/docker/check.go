@@ -115,6 +115,7 @@ func trial(p profile.Profile) profile.Profile {
 	p.Persistent, p.Shared, p.ContainerPolicy = false, false, profile.PolicyPerSession
 	p.Lifetime = checkTimeout
 	p.Pull = pullNever
+	p.WorkspaceSource = "" // nothing is sent for a trial
 	if strings.Contains(p.HostWorkspace, profile.WorkspaceFolder) {
 		p.HostWorkspace = ""
 	}

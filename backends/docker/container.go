@@ -18,8 +18,6 @@ func refuse(p profile.Profile) error {
 	switch {
 	case p.ContainerPolicy == profile.PolicyPerCall:
 		return unsupported(p, "container_policy per_call").WithHint("use per_session, whose container is removed with the session")
-	case p.WorkspaceSource == "copy":
-		return unsupported(p, "workspace_source copy").WithHint("mount the folder by host_workspace, or leave it empty")
 	case len(p.AllowedHosts) > 0:
 		return unsupported(p, "allowed_hosts").WithHint("use network none or enabled")
 	}

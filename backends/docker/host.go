@@ -149,8 +149,14 @@ func (h *host) start(ctx context.Context, b backends.Binding, d daemonInfo, imag
 				WithHint("does something remove unused volumes on the docker daemon at %s all the time?", h.engine.endpoint)
 		}
 	}
-	if err := h.backend.own(ctx, h.engine, id, spec, image); err != nil {
+	uid, gid, err := h.backend.own(ctx, h.engine, id, spec, image)
+	if err != nil {
 		return false, err
+	}
+	if b.Profile.WorkspaceSource == sourceCopy {
+		if err := h.send(ctx, b, id, uid, gid, p); err != nil {
+			return false, err
+		}
 	}
 	boot, err := h.engine.watch(ctx, id)
 	if err != nil {

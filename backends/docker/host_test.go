@@ -144,7 +144,6 @@ func TestCreateFailures(t *testing.T) {
 			tool.ConfigInvalid, `no user "nobody-there"`, "uid:gid"},
 		{"per_call", func(p *profile.Profile) { p.ContainerPolicy = profile.PolicyPerCall },
 			tool.Unsupported, "per_call", "per_session"},
-		{"copy", func(p *profile.Profile) { p.WorkspaceSource = "copy" }, tool.Unsupported, "workspace_source copy", "host_workspace"},
 		{"allowed hosts", func(p *profile.Profile) { p.AllowedHosts = []string{"example.com"} }, tool.Unsupported, "allowed_hosts", "network"},
 	}
 	for _, test := range tests {

@@ -20,25 +20,24 @@ import (
 // own gives the container's volumes to the user that will work in them, before
 // it is started: a new volume belongs to root, and nothing that runs inside has
 // the right to change that. It does so by an archive whose only entries are the
-// directories themselves.
-func (b *Backend) own(ctx context.Context, e *engine, id string, s containerSpec, i imageInfo) error {
+// directories themselves. It returns who the user is.
+func (b *Backend) own(ctx context.Context, e *engine, id string, s containerSpec, i imageInfo) (uid, gid int, err error) {
 	user := s.User
 	if user == "" {
 		user = i.User
 	}
 	if isRoot(user) {
-		return nil
+		return 0, 0, nil
 	}
 	uid, gid, ok := ids(user)
 	if !ok {
-		var err error
 		if uid, gid, err = b.users.find(ctx, e, id, i, user); err != nil {
-			return err
+			return 0, 0, err
 		}
 	}
 	archive, err := directories(s, uid, gid)
 	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	into := id
 	if s.ReadOnlyRoot {
@@ -50,11 +49,11 @@ func (b *Backend) own(ctx context.Context, e *engine, id string, s containerSpec
 		}
 		helper.Labels[labelKind] = kindHelper
 		if into, err = b.create(ctx, e, helper); err != nil {
-			return err
+			return 0, 0, err
 		}
 		defer b.discard(ctx, e, into)
 	}
-	return e.put(ctx, into, "/", bytes.NewReader(archive))
+	return uid, gid, e.put(ctx, into, "/", bytes.NewReader(archive))
 }
 
 // directories is an archive of the mount points of the container's anonymous
