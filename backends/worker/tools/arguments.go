@@ -232,7 +232,7 @@ func character(b []byte, n int) int {
 	if n >= len(b) {
 		return len(b)
 	}
-	for i := n; i > 0 && n-i < utf8.UTFMax; i-- {
+	for i := n; i >= 0 && n-i < utf8.UTFMax; i-- {
 		if utf8.RuneStart(b[i]) {
 			return i
 		}

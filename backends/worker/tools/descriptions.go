@@ -27,7 +27,7 @@ func descriptions() []tool.Description {
   "required": ["command"]
 }`),
 		describe("edit_file", tool.GroupFile, write, `Replace text in a file. old_text must be in the file exactly once, unless replace_all is set; give enough surrounding lines to make it unique. `+
-			`Line endings, a byte order mark and everything that is not named stay as they are: write newlines as \n whatever the file uses.`, `{
+			`Line endings, a byte order mark, UTF-16 and everything that is not named stay as they are: write newlines as \n whatever the file uses.`, `{
   "type": "object",
   "additionalProperties": false,
   "properties": {
@@ -105,7 +105,7 @@ func descriptions() []tool.Description {
   "required": ["action"]
 }`),
 		describe("read_file", tool.GroupFile, read, `Read a text file, by default its first 2000 lines, or show an image (PNG, JPEG, GIF, WebP). `+
-			`offset and limit choose lines; a result that is truncated has a continuation, which reads on from there. Binary files are read with encoding base64. Files that hold secrets (.env, keys, credentials) are refused.`, `{
+			`offset and limit choose lines; a result that is truncated has a continuation, which reads on from there. Text in UTF-16 with a byte order mark is decoded, and encoding says so. Binary files are read with encoding base64. Files that hold secrets (.env, keys, credentials) are refused.`, `{
   "type": "object",
   "additionalProperties": false,
   "properties": {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/tools/wide"
 	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
@@ -64,7 +65,8 @@ func (s *Set) editOnce(ctx context.Context, name string, a editArgs) (tool.Resul
 	if err != nil {
 		return tool.Result{}, err
 	}
-	e := newEdit(content, *a.OldText, *a.NewText)
+	text, encoding, _ := textOf(content)
+	e := newEdit(text, *a.OldText, *a.NewText)
 	switch {
 	case len(e.matches) == 0:
 		return tool.Result{}, e.missing(path)
@@ -72,6 +74,9 @@ func (s *Set) editOnce(ctx context.Context, name string, a editArgs) (tool.Resul
 		return tool.Result{}, e.ambiguous(path)
 	}
 	data := e.apply()
+	if encoding != wide.None {
+		data = encoding.Encode(data)
+	}
 	if len(data) > maxEditBytes {
 		return tool.Result{}, refuse("%q would have %d bytes, and files of at most %d can be edited; nothing was changed", path, len(data), maxEditBytes)
 	}

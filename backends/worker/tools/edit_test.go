@@ -30,7 +30,7 @@ func TestEditFile(t *testing.T) {
 		{"a named end", "a\r\nb\r\n", "a\r\nb", "a\nb", "a\nb\r\n"},
 		{"from newline", "a\r\nb\r\nc", "\nb\n", "\nB\n", "a\r\nB\r\nc"},
 		{"doubled", "a\r\r\nb\r\n", "b\n", "c\n", "a\r\r\nc\r\n"},
-		{"bytes that are no text", "\xff\xfea\nb\xff", "a\nb", "a\nB", "\xff\xfea\nB\xff"},
+		{"bytes that are no text", "\xff\x80a\nb\xff", "a\nb", "a\nB", "\xff\x80a\nB\xff"},
 		{"a new end in a file without", "a", "a", "a\nb\n", "a\nb\n"},
 		{"overlap", "aaa", "aa", "b", "ba"},
 		{"multiplied", "x\n", "x\n", "x\nx\n", "x\nx\n"},

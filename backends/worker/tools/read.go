@@ -13,6 +13,7 @@ import (
 	"os"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/tools/wide"
 	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
@@ -39,8 +40,11 @@ type readResult struct {
 	Truncated     bool   `json:"truncated"`
 	// Continuation reads the next page.
 	Continuation string `json:"continuation,omitempty"`
-	// Lossy says that bytes which are not UTF-8 stand as U+FFFD.
+	// Lossy says that bytes which are no text stand as U+FFFD.
 	Lossy bool `json:"lossy,omitzero"`
+	// Encoding is what the file is written in, for one that is in UTF-16 with a
+	// byte order mark, which the content leaves out; empty for UTF-8.
+	Encoding string `json:"encoding,omitempty"`
 }
 
 // bytesResult is a page of bytes.
@@ -73,6 +77,8 @@ type reading struct {
 	after *position
 	// whole is the file when its head is all of it, which is then read once.
 	whole []byte
+	// encoding is that of a text in UTF-16.
+	encoding wide.Encoding
 }
 
 func (s *Set) readFile(ctx context.Context, c *call, a readArgs) (tool.Result, error) {
@@ -107,7 +113,8 @@ func (s *Set) readFile(ctx context.Context, c *call, a readArgs) (tool.Result, e
 	if mime := imageType(head); mime != "" && a.Offset == nil && a.Limit == nil {
 		return r.image(mime)
 	}
-	if bytes.IndexByte(head, 0) >= 0 {
+	r.encoding = wideText(head)
+	if r.encoding == wide.None && binary(head) {
 		return tool.Result{}, refuse("%q is a binary file of %d bytes; read it with encoding base64, byte_offset and byte_limit, or with a command", r.path, info.Size())
 	}
 	limit := defaultReadBytes
@@ -250,10 +257,39 @@ func (r *reading) text(a readArgs, limit int) (tool.Result, error) {
 		p.sum = sha256.New()
 	}
 	p.offset = start
-	if err := r.each(start, p.take); err != nil {
+	if err := r.lines(&p); err != nil {
 		return tool.Result{}, err
 	}
 	return r.page(&p)
+}
+
+// lines gives p the text from its offset on, and its hash the bytes.
+func (r *reading) lines(p *lines) error {
+	hashed := func(b []byte) []byte {
+		if p.sum != nil {
+			p.sum.Write(b)
+		}
+		return b
+	}
+	if r.encoding == wide.None {
+		return r.each(p.offset, func(b []byte) bool { return p.take(hashed(b)) })
+	}
+	start, mark, more := p.offset, 0, true
+	if start == 0 {
+		mark = wide.MarkSize
+	}
+	p.wide, p.offset = true, start+int64(mark)
+	decoder := wide.Decoder{Encoding: r.encoding}
+	var text []byte
+	err := r.each(start, func(b []byte) bool {
+		text = decoder.Append(text[:0], hashed(b)[mark:])
+		mark, more = 0, p.take(text)
+		return more
+	})
+	if err == nil && more {
+		p.take(decoder.End(text[:0]))
+	}
+	return err
 }
 
 // page makes the result of the lines that were read.
@@ -261,7 +297,10 @@ func (r *reading) page(p *lines) (tool.Result, error) {
 	if n := fit(p.content, maxEncoded); n < len(p.content) {
 		p.content, p.cut = p.content[:n], true
 	}
-	res := readResult{Path: r.path, StartLine: p.from, Truncated: p.cut}
+	if n := whole(p.content); p.cut && n > 0 {
+		p.content = p.content[:n] // a piece of the stream ended inside of a character
+	}
+	res := readResult{Path: r.path, StartLine: p.from, Truncated: p.cut, Encoding: r.encoding.String()}
 	res.Content, res.Lossy = text(p.content)
 	newlines := int64(bytes.Count(p.content, newline))
 	res.NumLines = newlines
@@ -277,7 +316,7 @@ func (r *reading) page(p *lines) (tool.Result, error) {
 		}
 	}
 	if p.cut {
-		res.Continuation = newPosition(r.info, p.from+newlines, p.start+int64(len(p.content)), res.TotalLines, res.ContentSHA256).String()
+		res.Continuation = newPosition(r.info, p.from+newlines, p.start+p.size(p.content), res.TotalLines, res.ContentSHA256).String()
 	}
 	if res.NumLines == 0 && p.from > 1 && r.after == nil {
 		if res.TotalLines != nil {
@@ -296,25 +335,27 @@ type lines struct {
 	want  int64     // how many
 	room  int       // bytes that the content may still have
 	count bool      // go on to the end for the number of lines
-	sum   hash.Hash // nil: not wanted
+	sum   hash.Hash // of the bytes that the stream is made of; nil: not wanted
+	wide  bool      // these are UTF-16
 
 	line    int64 // the number of the line at offset
-	offset  int64 // of the next piece
-	start   int64 // of the content
+	offset  int64 // of the next piece, in the file
+	start   int64 // of the content, in the file
 	content []byte
 	full    bool // the range is complete or there is no more room
 	cut     bool // there is more behind the content
-	last    byte // the last byte that went by
+	any     bool // a byte went by
+	last    byte // the last that did
 	stopped bool // before the end
 }
 
 // take is given the stream piece by piece and returns whether it wants more.
 func (p *lines) take(b []byte) bool {
-	if p.sum != nil {
-		p.sum.Write(b)
+	if len(b) == 0 {
+		return true
 	}
-	p.last = b[len(b)-1]
-	end := p.offset + int64(len(b))
+	p.any, p.last = true, b[len(b)-1]
+	end := p.offset + p.size(b)
 	for len(b) > 0 && p.line < p.from {
 		// Whole pieces before the range are only counted.
 		if n := int64(bytes.Count(b, newline)); p.line+n < p.from {
@@ -326,7 +367,7 @@ func (p *lines) take(b []byte) bool {
 		p.line++
 	}
 	if p.line >= p.from && p.content == nil && !p.full && len(b) > 0 {
-		p.start = end - int64(len(b))
+		p.start = end - p.size(b)
 	}
 	if wanted := p.wanted(b); wanted > 0 {
 		p.content = append(p.content, b[:wanted]...)
@@ -368,12 +409,20 @@ func (p *lines) wanted(b []byte) (wanted int) {
 	return wanted
 }
 
+// size is how many bytes of the file a part of the stream is.
+func (p *lines) size(b []byte) int64 {
+	if p.wide {
+		return wide.Size(b)
+	}
+	return int64(len(b))
+}
+
 // total is the number of lines of the stream, if it was seen to its end.
 func (p *lines) total() (int64, bool) {
 	if p.stopped {
 		return 0, false
 	}
-	if p.offset > 0 && p.last != '\n' {
+	if p.any && p.last != '\n' {
 		return p.line, true
 	}
 	return p.line - 1, true

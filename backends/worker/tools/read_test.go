@@ -68,12 +68,22 @@ func TestReadFile(t *testing.T) {
 	b.refused("need encoding base64", "read_file", args{"path": "five", "byte_limit": 1})
 }
 
+// limitedBenches are workspaces whose pages end at different places of the
+// pieces in which files are read.
+func limitedBenches(t testing.TB) (all []*bench) {
+	for _, limit := range []int64{0, 70_001, readChunk - 1, readChunk + 1, readChunk + 2} {
+		all = append(all, newBench(t, nil, func(o *Options) { o.MaxOutputBytes = limit }))
+	}
+	return all
+}
+
 // TestReadPages: pages join to the file, whatever it holds and however it is
 // cut.
 func TestReadPages(t *testing.T) {
-	b := newBench(t, nil)
+	benches := limitedBenches(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		unit := rapid.SampledFrom([]string{"a", "é", "\n", "\r\n", "\r", "words of text ", "😀", "\t", strings.Repeat("x", 150_000), strings.Repeat("\u0001", 300_000)})
+		b := benches[rapid.IntRange(0, len(benches)-1).Draw(rt, "bench")]
+		unit := rapid.SampledFrom([]string{"a", "é", "\n", "\r\n", "\r", "words of text ", "😀", "\t", strings.Repeat("x", 150_000), strings.Repeat("€😀", 20_001), strings.Repeat("\u0001", 300_000)})
 		content := strings.Join(rapid.SliceOfN(unit, 0, 12).Draw(rt, "units"), "")
 		b.put("file", content)
 		a := args{"path": "file"}
@@ -100,8 +110,8 @@ func TestReadPages(t *testing.T) {
 			if page["truncated"] == false {
 				break
 			}
-			if text == "" {
-				rt.Fatal("a page is empty, and there are more")
+			if text == "" || page["lossy"] != nil {
+				rt.Fatalf("a page is %.20q, lossy %v, and there are more", text, page["lossy"])
 			}
 			delete(a, "offset")
 			a["continuation"] = page["continuation"]

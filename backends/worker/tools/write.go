@@ -11,6 +11,7 @@ import (
 	"io/fs"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/tools/wide"
 	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
@@ -33,6 +34,8 @@ type writeResult struct {
 	DiffTruncated bool   `json:"diff_truncated,omitzero"`
 	Created       bool   `json:"created,omitzero"`
 	Replacements  int    `json:"replacements,omitzero"`
+	// Encoding is what the file is written in now, where that is UTF-16.
+	Encoding string `json:"encoding,omitempty"`
 }
 
 func (s *Set) writeFile(ctx context.Context, c *call, a writeArgs) (tool.Result, error) {
@@ -142,10 +145,31 @@ func (s *Set) written(name string, old previous, data []byte, replacements int) 
 		Path: workspace.Format(name), WrittenBytes: len(data), OldFileSHA: old.sum,
 		NewFileSHA: hex.EncodeToString(sum[:]), Created: !old.exists, Replacements: replacements,
 	}
-	if old.known && !binary(old.content) && !binary(data) {
-		res.Diff, res.DiffTruncated = unified(res.Path, old.content, data)
+	before, _, isText := textOf(old.content)
+	after, encoding, remains := textOf(data)
+	res.Encoding = encoding.String()
+	if old.known && isText && remains {
+		res.Diff, res.DiffTruncated = unified(res.Path, before, after)
 	}
 	return result(res)
+}
+
+// textOf is the text that content is, decoded where it is in UTF-16.
+func textOf(content []byte) (text []byte, e wide.Encoding, ok bool) {
+	if e = wideText(content); e != wide.None {
+		return e.Decode(content), e, true
+	}
+	return content, wide.None, !binary(content)
+}
+
+// wideText is the encoding of a text in UTF-16 with a byte order mark, by how it
+// begins; [wide.None] for all else, and for what would have a NUL in its text.
+func wideText(head []byte) wide.Encoding {
+	e := wide.Detect(head)
+	if e == wide.None || binary(e.Decode(head[:min(len(head), sniffBytes)])) {
+		return wide.None
+	}
+	return e
 }
 
 // binary reports whether content is not text.

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/tools/wide"
 )
 
 // everything is a query for all results.
@@ -65,6 +66,15 @@ func TestAgainstRipgrep(t *testing.T) {
 		write(t, filepath.Join(dir, "lines"), g.lines())
 		write(t, filepath.Join(dir, "sub/long.txt"), strings.Repeat(g.lines(), 200))
 		write(t, filepath.Join(dir, "sub/late.bin"), "foo\x00bar\n")
+		for i, e := range []wide.Encoding{wide.LittleEndian, wide.BigEndian} {
+			text := g.lines() + strings.Repeat("\U0001f600 foo\r\n", i)
+			write(t, filepath.Join(dir, "wide."+e.String()), string(e.Encode([]byte(text))))
+			write(t, filepath.Join(dir, "sub/long."+e.String()), string(e.Encode([]byte(strings.Repeat(text, 400)))))
+			write(t, filepath.Join(dir, "sub/unmarked."+e.String()), string(e.Encode([]byte(text))[wide.MarkSize:]))
+			write(t, filepath.Join(dir, "sub/damaged."+e.String()), string(e.Encode([]byte("foo \xed\xa0\xbd bar\nfoo\n")))+"f")
+			write(t, filepath.Join(dir, "sub/nul."+e.String()), string(e.Encode([]byte("foo\x00bar\nfoo\n"))))
+			write(t, filepath.Join(dir, "sub/mark."+e.String()), string(e.Encode(nil)))
+		}
 		root := open(t, dir)
 		for _, p := range patterns {
 			for _, context := range []int{0, 2} {

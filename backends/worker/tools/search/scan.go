@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"github.com/caisson-dev/caisson/backends/worker/tools/wide"
 )
 
 const (
@@ -28,6 +30,7 @@ type scanner struct {
 	buffer []byte
 	r      io.Reader
 	end    int  // buffer[:end] is filled
+	marked bool // the beginning was looked at for a byte order mark of UTF-16
 	last   bool // there is no more
 	window int  // buffer[:window] are whole lines
 	dfa    *dfa // for the matcher that was used last
@@ -37,7 +40,7 @@ func (s *scanner) reset(r io.Reader) {
 	if cap(s.buffer) == 0 || cap(s.buffer) > maxLine/8 {
 		s.buffer = make([]byte, bufferSize)
 	}
-	s.r, s.end, s.last, s.window = r, 0, false, 0
+	s.r, s.end, s.last, s.marked, s.window = r, 0, false, false, 0
 }
 
 // next moves on to the next window, keeping the bytes from keep on, which are
@@ -68,6 +71,9 @@ func (s *scanner) next(keep int) (bool, error) {
 			}
 			s.last = true
 		}
+		if !s.marked && (s.end >= wide.MarkSize || s.last) {
+			s.decode()
+		}
 	}
 	if s.last {
 		s.window = s.end
@@ -82,6 +88,18 @@ func (s *scanner) next(keep int) (bool, error) {
 		}
 	}
 	return s.window > kept, nil
+}
+
+// decode goes on with the text of a file that begins with a byte order mark of
+// UTF-16.
+func (s *scanner) decode() {
+	s.marked = true
+	e := wide.Detect(s.buffer[:s.end])
+	if e == wide.None {
+		return
+	}
+	begun := bytes.NewReader(bytes.Clone(s.buffer[wide.MarkSize:s.end]))
+	s.r, s.end, s.last = wide.NewReader(e, io.MultiReader(begun, s.r)), 0, false
 }
 
 // lines returns the borders of matching lines in text one by one, the newline
