@@ -37,8 +37,6 @@ const (
 	// checkTimeout bounds the container that Check starts.
 	checkTimeout = 30 * time.Second
 
-	// maxWorkerBytes is more than any build of the worker has.
-	maxWorkerBytes = 256 << 20
 	// maxPasswdBytes bounds the user list that is read from an image: it is the
 	// image's own and so not to be trusted.
 	maxPasswdBytes = 1 << 20

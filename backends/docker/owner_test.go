@@ -1,10 +1,10 @@
 package docker
 
 import (
-	"os"
 	"os/exec"
-	"runtime"
 	"testing"
+
+	"github.com/caisson-dev/caisson/backends/remote"
 )
 
 // deadOwner is a process of this machine that has ended.
@@ -14,70 +14,23 @@ func deadOwner(t *testing.T) owner {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	o := owner{Host: hostID(), PID: cmd.Process.Pid}
-	o.Start, _ = processStart(o.PID)
+	o := owner(remote.OwnerOf(cmd.Process.Pid))
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
 	return o
 }
 
-func TestOwnerDead(t *testing.T) {
-	me := self()
-	dead := deadOwner(t)
-	elsewhere := dead
-	elsewhere.Host = "another-machine"
-	recycled := owner{Host: me.Host, PID: me.PID, Start: "another boot:1"}
-	parent := owner{Host: me.Host, PID: os.Getppid()}
-	tests := []struct {
-		name string
-		owner
-		want bool
-	}{
-		{"this process", me, false},
-		{"a process that ended", dead, true},
-		{"a process of another machine", elsewhere, false},
-		{"a pid that is somebody else's now", recycled, runtime.GOOS == "linux"},
-		{"a process whose start is not known", parent, false},
-		{"nobody", owner{}, false},
-		{"no pid", owner{Host: me.Host}, false},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got := test.dead(); got != test.want {
-				t.Errorf("%+v: dead is %t", test.owner, got)
-			}
-			if back := ownerOf(test.labels()); back != test.owner {
-				t.Errorf("the labels gave %+v", back)
-			}
-		})
-	}
+// processStart is when a process of this machine started.
+func processStart(pid int) (start string, known bool) {
+	o := remote.OwnerOf(pid)
+	return o.Start, o.Start != ""
 }
 
-func TestOwnerOfZombie(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells a zombie from a process")
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	cmd := exec.Command("true")
-	cmd.Stdout = w
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	// The pipe ends a moment before the process does.
-	if _, err := r.Read(make([]byte, 1)); err == nil {
-		t.Fatal("true wrote something")
-	}
-	o := owner{Host: hostID(), PID: cmd.Process.Pid}
-	for !o.dead() {
-		runtime.Gosched()
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
+func TestOwnerAsLabels(t *testing.T) {
+	for _, o := range []owner{self(), deadOwner(t), {Host: "another", PID: 1}, {}} {
+		if back := ownerOf(o.labels()); back != o {
+			t.Errorf("the labels of %+v gave %+v", o, back)
+		}
 	}
 }

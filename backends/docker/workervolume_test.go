@@ -224,12 +224,12 @@ func TestWorkerVolumeIsShared(t *testing.T) {
 
 func TestProgramArchive(t *testing.T) {
 	for _, size := range []int{0, 1, 511, 512, 513, 100_000} {
-		path := filepath.Join(t.TempDir(), "program")
+		path := filepath.Join(t.TempDir(), "caisson-linux-any")
 		content := bytes.Repeat([]byte("p"), size)
 		if err := os.WriteFile(path, content, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		f := must(hashFile(path))(t)
+		f := must((&binaries{executable: path}).find("any"))(t)
 		pack := func(f programFile) []byte {
 			archive := must(f.archive())(t)
 			defer archive.Close()
