@@ -56,6 +56,9 @@ type Options struct {
 	// Shared says that other sessions work in the same environment, and keeps
 	// confined commands from signalling theirs, where the kernel can see to that.
 	Shared bool
+	// Foreground says that the environment ends with the call: nothing runs in the
+	// background, and a command that takes too long is killed.
+	Foreground bool
 	// ShareDir is a directory that the host sees too, where a second socket is
 	// offered. Empty means no offer.
 	ShareDir string
@@ -107,6 +110,7 @@ func (o *Options) Register(fs *flag.FlagSet) {
 	fs.BoolVar(&o.RemoveWhenIdle, "remove-when-idle", o.RemoveWhenIdle, "remove the workspace when the lifetime ends the worker")
 	fs.StringVar(&o.Site, "site", o.Site, "the environment lies in `dir`, on a machine that is not its own")
 	fs.BoolVar(&o.Shared, "shared", o.Shared, "other sessions work in the same environment: commands cannot signal theirs")
+	fs.BoolVar(&o.Foreground, "foreground", o.Foreground, "run nothing in the background: a command that takes too long is killed")
 	fs.StringVar(&o.ShareDir, "share-dir", o.ShareDir, "offer a second socket in `dir`, which the host sees too")
 }
 
@@ -166,6 +170,9 @@ func (o Options) Args() []string {
 	str("site", o.Site)
 	if o.Shared {
 		args = append(args, "--shared")
+	}
+	if o.Foreground {
+		args = append(args, "--foreground")
 	}
 	str("share-dir", o.ShareDir)
 	return args

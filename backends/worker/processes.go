@@ -93,6 +93,9 @@ func startProcess(ctx context.Context, s *server, o *session, r *wire.Request) (
 	if err == nil {
 		err = o.root.Check()
 	}
+	if err == nil && s.o.Foreground {
+		err = tool.Errorf(tool.Unsupported, "nothing runs in the background in this environment")
+	}
 	if err != nil {
 		return wire.Response{}, err
 	}

@@ -144,6 +144,7 @@ func (s *server) open(in wire.Initialize) (_ *session, err error) {
 		Root:           o.root,
 		Exports:        o.exports,
 		Commands:       o.processes,
+		Foreground:     s.o.Foreground,
 		DefaultMode:    s.o.Mode,
 		Ceiling:        s.o.Ceiling,
 		MaxOutputBytes: s.o.MaxOutputBytes,

@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -47,6 +48,9 @@ func (s *Set) bash(ctx context.Context, c *call, a bashArgs) (tool.Result, error
 	dir, err := s.directory(a.CWD)
 	if err != nil {
 		return tool.Result{}, err
+	}
+	if a.Background && s.o.Foreground {
+		return tool.Result{}, noBackground("run_in_background starts a background process")
 	}
 	if a.Background {
 		return s.background(ctx, c, a.Command, dir)
@@ -93,7 +97,7 @@ func (s *Set) run(ctx context.Context, c *call, line string, cmd process.Command
 	}
 	limit = s.limit(c, limit)
 	cmd.Actor, cmd.Mode, cmd.MaxOutputBytes = c.Actor, c.mode, int64(limit)
-	r, err := s.o.Commands.Run(ctx, cmd)
+	r, err := s.foreground(ctx, cmd)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -109,10 +113,54 @@ func (s *Set) run(ctx context.Context, c *call, line string, cmd process.Command
 	cutOut := fit(stdout, maxEncoded-encoded(stderr[:cutErr]))
 	res.Stdout, res.StdoutTruncated = output(stdout, cutOut, res.StdoutTruncated)
 	res.Stderr, res.StderrTruncated = output(stderr, cutErr, res.StderrTruncated)
-	if r.SandboxDenied {
+	switch {
+	case r.SandboxDenied:
 		res.Hint = deniedHint(r.Mode)
+	case r.TimedOut && s.o.Foreground:
+		res.Hint = "it was killed: nothing outlives its call in this environment; give it a longer timeout_seconds"
 	}
 	return result(res)
+}
+
+// foreground runs a command to its end. One that takes too long goes on in the
+// background or, where there is none, is killed, and what it wrote is its result:
+// what could not be killed ends with the environment, which ends with the call.
+func (s *Set) foreground(ctx context.Context, cmd process.Command) (process.Result, error) {
+	if !s.o.Foreground || cmd.Timeout <= 0 {
+		return s.o.Commands.Run(ctx, cmd)
+	}
+	limited, cancel := context.WithTimeout(ctx, cmd.Timeout)
+	defer cancel()
+	cmd.Timeout = 0
+	r, err := s.o.Commands.Run(limited, cmd)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		r.TimedOut, err = true, nil
+	}
+	return r, err
+}
+
+// noBackground refuses what cannot be where nothing outlives its call.
+func noBackground(what string) error {
+	return tool.Errorf(tool.Unsupported, "%s, and in this environment everything ends with its call", what).
+		WithHint("run it in the foreground with a timeout_seconds that is long enough, or use a profile with container_policy per_session")
+}
+
+// foregroundBash describes bash where nothing outlives its call.
+func foregroundBash(d tool.Description) tool.Description {
+	d.Description = `Run a shell command line in the workspace and return its exit code, stdout and stderr. ` +
+		`Each call runs by itself: of what it leaves only the files in the workspace last, and whatever it has started ends with it. ` +
+		`A command that takes longer than timeout_seconds is killed.`
+	d.InputSchema = json.RawMessage(`{
+  "type": "object",
+  "additionalProperties": false,
+  "properties": {
+    "command": {"type": "string", "minLength": 1, "description": "the command line"},
+    "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": 3600, "default": 300, "description": "how long the command may take"},
+    "cwd": {"type": "string", "description": "directory to run in; the workspace if left out"}
+  },
+  "required": ["command"]
+}`)
+	return d
 }
 
 // encoded bounds what b takes as a JSON string.

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"os"
@@ -141,6 +142,57 @@ func TestBackground(t *testing.T) {
 	if first.CWD != b.dir+"/sub" || first.Command != "serve" || first.PermissionMode != tool.Standard {
 		t.Errorf("start was %+v", first)
 	}
+}
+
+// Where everything ends with its call nothing runs in the background, and what
+// takes too long is killed and says so.
+func TestForeground(t *testing.T) {
+	f := &fakeCommands{}
+	b := newBench(t, map[string]string{"sub/file": ""}, func(o *Options) { o.Commands, o.Foreground = f, true })
+	for name, r := range map[string]tool.Request{
+		"process":    request(t, "process", args{"action": "list"}),
+		"background": request(t, "bash", args{"command": "make", "run_in_background": true}),
+	} {
+		_, err := b.Call(t.Context(), r)
+		var failure *tool.Error
+		if !errors.As(err, &failure) || failure.Kind != tool.Unsupported || !strings.Contains(failure.Hint, "per_session") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, d := range b.Descriptions() {
+		if d.Name == "process" || strings.Contains(string(d.InputSchema), "background") || strings.Contains(d.Description, "background") {
+			t.Errorf("%s is offered: %s", d.Name, d.Description)
+		}
+	}
+	waits := waitingCommands{f}
+	b = newBench(t, map[string]string{"sub/file": ""}, func(o *Options) { o.Commands, o.Foreground = waits, true })
+	result, err := b.Call(t.Context(), request(t, "bash", args{"command": "make", "timeout_seconds": 1}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ran commandResult
+	if err := json.Unmarshal(result.StructuredContent, &ran); err != nil {
+		t.Fatal(err)
+	}
+	if !ran.TimedOut || ran.PromotedProcessID != "" || ran.Stdout != "so far" || !strings.Contains(ran.Hint, "killed") {
+		t.Errorf("after the timeout: %+v", ran)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.Call(ctx, request(t, "bash", args{"command": "make"})); tool.KindOf(err) != tool.Cancelled {
+		t.Errorf("a cancelled call: %v", err)
+	}
+}
+
+// waitingCommands run until they are killed.
+type waitingCommands struct{ *fakeCommands }
+
+func (waitingCommands) Run(ctx context.Context, c process.Command) (process.Result, error) {
+	if c.Timeout > 0 {
+		return process.Result{}, errors.New("it would be adopted")
+	}
+	<-ctx.Done()
+	return process.Result{ExitCode: -1, Stdout: []byte("so far")}, tool.Errorf(tool.Timeout, "too long")
 }
 
 func TestProcessTool(t *testing.T) {

@@ -23,6 +23,9 @@ type Options struct {
 	// Commands runs bash, git and background processes. Nil: there are no such
 	// tools.
 	Commands Commands
+	// Foreground says that no command outlives its call: there is no tool process,
+	// and a command that takes too long is killed.
+	Foreground bool
 	// DefaultMode is the permission mode of a call that names none; empty
 	// means [tool.Standard].
 	DefaultMode tool.Mode
@@ -72,7 +75,9 @@ func New(o Options) *Set {
 	if o.Commands != nil {
 		s.tools["bash"] = handle(s.bash)
 		s.tools["git"] = handle(s.git)
-		s.tools["process"] = handle(s.process)
+		if !o.Foreground {
+			s.tools["process"] = handle(s.process)
+		}
 	}
 	return s
 }
@@ -157,13 +162,24 @@ func (s *Set) unknown(name string) error {
 		}
 		return tool.Errorf(tool.ToolNotFound, "there is no tool %q", name).WithHint("the tools are %s", strings.Join(names, ", "))
 	}
+	if s.o.Foreground {
+		return noBackground(name + " needs background processes")
+	}
 	return tool.Errorf(tool.Unsupported, "%s cannot run here", name).
 		WithHint("this part of the environment has no processes of its own")
 }
 
 // Descriptions are the tools that this set can run, sorted by name.
 func (s *Set) Descriptions() []tool.Description {
-	return slices.DeleteFunc(descriptions(), func(d tool.Description) bool { return s.tools[d.Name] == nil })
+	all := slices.DeleteFunc(descriptions(), func(d tool.Description) bool { return s.tools[d.Name] == nil })
+	if s.o.Foreground {
+		for i := range all {
+			if all[i].Name == "bash" {
+				all[i] = foregroundBash(all[i])
+			}
+		}
+	}
+	return all
 }
 
 // mayWrite fails in read_only.
