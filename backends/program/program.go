@@ -1,0 +1,206 @@
+// Package program runs a trusted program whose standard streams are a connection:
+// an adapter of the service, or the peer that an adapter delegates to. It is for
+// both ends of wire protocol 4 and knows nothing of it; the commands of an
+// environment, which nobody trusts, are not its business.
+package program
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// Options say what to run.
+type Options struct {
+	// Argv is the program and its arguments. The program is an absolute path, or a
+	// name that is looked up in PATH.
+	Argv []string
+	// Env is its environment, nil this program's; Dir its working directory, empty
+	// this program's.
+	Env []string
+	Dir string
+	// Stderr takes what it prints to standard error.
+	Stderr io.Writer
+	// Grace is how long it may take from the end of its input to its exit; then it
+	// is killed with all its descendants.
+	Grace time.Duration
+}
+
+const (
+	// drain is how long output may still be read after the exit: what is in the
+	// pipe is there at once, and nobody who kept the other end is waited for.
+	drain = 5 * time.Second
+	// stderrDrain is how long descendants that escaped may hold standard error.
+	stderrDrain = time.Second
+	// reap is how long the kernel may take to end what was killed.
+	reap = 5 * time.Second
+)
+
+// ErrKilled is in the chain of the error of a Close that had to use force.
+var ErrKilled = errors.New("it did not exit in time and was killed")
+
+// An ExitError says how a program ended.
+type ExitError struct {
+	// Name is the program's, as it was asked for.
+	Name string
+	// State says how: "exit status 3", "signal: killed".
+	State string
+	// Asked says that its input had ended before.
+	Asked bool
+}
+
+func (e *ExitError) Error() string { return fmt.Sprintf("%s ended: %s", e.Name, e.State) }
+
+// Program is a program that was started, as one stream: Read gives its standard
+// output, Write its standard input. When it has ended its process group is ended
+// with it. Its methods may be called concurrently.
+type Program struct {
+	name    string
+	grace   time.Duration
+	cmd     *exec.Cmd
+	tree    *tree
+	in, out *os.File
+
+	exited chan struct{} // closed when state is set and nothing of it is left
+	state  *ExitError    // nil after an exit with 0
+
+	mu       sync.Mutex
+	closing  bool
+	closed   sync.Once
+	closeErr error
+}
+
+// Start starts the program. It fails when there is no such program; what it then
+// does is only known by its output.
+func Start(o Options) (*Program, error) {
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, theirIn.Close(), in.Close())
+	}
+	cmd := exec.Command(o.Argv[0], o.Argv[1:]...) //nolint:noctx // ended by Close
+	cmd.Env, cmd.Dir = o.Env, o.Dir
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, o.Stderr
+	cmd.WaitDelay = stderrDrain
+	p := &Program{name: o.Argv[0], grace: o.Grace, cmd: cmd, in: in, out: out, exited: make(chan struct{})}
+	p.tree, err = start(cmd)
+	err = errors.Join(err, theirIn.Close(), theirOut.Close())
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), out.Close())
+	}
+	go p.wait()
+	return p, nil
+}
+
+// wait waits for the exit, and ends what of the program's group is left.
+func (p *Program) wait() {
+	defer close(p.exited)
+	err := p.tree.wait(p.cmd)
+	// A grandchild that left the group may hold the other ends.
+	_ = p.out.SetReadDeadline(time.Now().Add(drain)) // where pipes know none it stays open until Close
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) && p.cmd.ProcessState.Success() {
+		return
+	}
+	p.state = &ExitError{Name: p.name, State: err.Error(), Asked: p.asked()}
+	if p.cmd.ProcessState != nil {
+		p.state.State = p.cmd.ProcessState.String()
+	}
+}
+
+// asked reports whether the program's input was ended.
+func (p *Program) asked() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closing
+}
+
+// Pid is the program's process id, which is also that of its group.
+func (p *Program) Pid() int { return p.cmd.Process.Pid }
+
+// Exited is closed when the program has exited and its group is gone.
+func (p *Program) Exited() <-chan struct{} { return p.exited }
+
+// Err is how the program ended: nil while it runs and after an exit with 0, else
+// an [*ExitError].
+func (p *Program) Err() error {
+	select {
+	case <-p.exited:
+		if p.state != nil {
+			return p.state
+		}
+	default:
+	}
+	return nil
+}
+
+// Read reads its output. At the end of it the error is [io.EOF].
+func (p *Program) Read(b []byte) (int, error) {
+	n, err := p.out.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Write writes to its input.
+func (p *Program) Write(b []byte) (int, error) { return p.in.Write(b) }
+
+// Close ends the program's input and waits until it has exited, for at most the
+// grace; then it is killed with its descendants, and the error has [ErrKilled] in
+// its chain. Another error says that it exited badly after its input had ended.
+// Closing again waits and returns the same.
+func (p *Program) Close() error {
+	p.closed.Do(func() {
+		p.mu.Lock()
+		p.closing = true
+		p.mu.Unlock()
+		select {
+		case <-p.exited: // by itself; who reads it knows
+			_, _ = p.in.Close(), p.out.Close()
+			return
+		default:
+		}
+		_ = p.in.Close() // a write that is blocked fails by it
+		p.closeErr = p.end()
+		_ = p.out.Close()
+	})
+	return p.closeErr
+}
+
+// end waits for the exit. Meanwhile nobody else may be reading, and a program
+// that still writes must not wait for that.
+func (p *Program) end() error {
+	drained := make(chan struct{})
+	go func() {
+		defer close(drained)
+		_, _ = io.Copy(io.Discard, p.out)
+	}()
+	defer func() {
+		_ = p.out.Close()
+		<-drained
+	}()
+	grace := time.NewTimer(p.grace)
+	defer grace.Stop()
+	select {
+	case <-p.exited:
+		return p.Err()
+	case <-grace.C:
+	}
+	p.tree.kill()
+	killed := fmt.Errorf("%s: %w after %v; what it had begun elsewhere may go on", p.name, ErrKilled, p.grace)
+	reaping := time.NewTimer(reap)
+	defer reaping.Stop()
+	select {
+	case <-p.exited:
+		return killed
+	case <-reaping.C:
+		return fmt.Errorf("%w, and does not end even so", killed)
+	}
+}

@@ -1,0 +1,145 @@
+//go:build unix
+
+package program
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// shell starts a program that runs the script.
+func shell(t *testing.T, script string, grace time.Duration) *Program {
+	t.Helper()
+	p, err := Start(Options{Argv: []string{"sh", "-c", script}, Stderr: io.Discard, Grace: grace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// line reads a line of its output.
+func line(t *testing.T, r *bufio.Reader) string {
+	t.Helper()
+	s, err := r.ReadString('\n')
+	if err != nil {
+		t.Fatalf("%q, %v", s, err)
+	}
+	return strings.TrimSpace(s)
+}
+
+// gone waits until there is no process with the pid, or only a zombie that its
+// parent has yet to reap.
+func gone(t *testing.T, pid string) {
+	t.Helper()
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		stat, _ := os.ReadFile("/proc/" + pid + "/stat")
+		if errors.Is(syscall.Kill(n, 0), syscall.ESRCH) || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the process %s is still there", pid)
+		}
+	}
+}
+
+func TestStream(t *testing.T) {
+	p := shell(t, "cat; echo end", time.Minute)
+	if _, err := p.Write([]byte("hello\n")); err != nil {
+		t.Fatal(err)
+	}
+	if got := line(t, bufio.NewReader(p)); got != "hello" {
+		t.Errorf("read %q", got)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(p.Close(), p.Err()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNoSuchProgram(t *testing.T) {
+	for _, name := range []string{"no-such-program-of-this-test", "/no/such/program", "/"} {
+		if _, err := Start(Options{Argv: []string{name}}); err == nil {
+			t.Errorf("%s was started", name)
+		}
+	}
+}
+
+func TestExit(t *testing.T) {
+	p := shell(t, "echo out; exit 3", time.Minute)
+	if out, err := io.ReadAll(p); string(out) != "out\n" || err != nil {
+		t.Errorf("read %q, %v", out, err)
+	}
+	<-p.Exited()
+	var exit *ExitError
+	if err := p.Err(); !errors.As(err, &exit) || exit.State != "exit status 3" || exit.Asked {
+		t.Errorf("ended with %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("what has ended is closed with %v", err)
+	}
+}
+
+// TestBadEnd: an exit that fails after the end of input is an error of Close.
+func TestBadEnd(t *testing.T) {
+	p := shell(t, "cat; exit 4", time.Minute)
+	var exit *ExitError
+	if err := p.Close(); !errors.As(err, &exit) || exit.State != "exit status 4" || !exit.Asked {
+		t.Errorf("closed with %v", err)
+	}
+}
+
+// TestWriterIsNotHeldUp: a program that says more than anybody reads at its end
+// is no reason for force.
+func TestWriterIsNotHeldUp(t *testing.T) {
+	p := shell(t, "cat; head -c 1000000 /dev/zero", time.Minute)
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestGroupEndsWithIt: what a program leaves behind in its group ends with it, and
+// output that it holds is not waited for.
+func TestGroupEndsWithIt(t *testing.T) {
+	p := shell(t, "sleep 300 & echo $!", time.Minute)
+	r := bufio.NewReader(p)
+	pid := line(t, r)
+	if rest, err := io.ReadAll(r); len(rest) != 0 || err != nil {
+		t.Errorf("read %q, %v", rest, err)
+	}
+	<-p.Exited()
+	gone(t, pid)
+}
+
+// TestForce: a program that does not heed the end of its input is killed, with
+// its whole tree.
+func TestForce(t *testing.T) {
+	script := "trap '' TERM HUP; sleep 300 & echo $!; "
+	if _, err := os.Stat("/proc/self/stat"); err == nil {
+		script += "setsid sh -c 'sleep 300 & echo $!; sleep 300' & "
+	} else {
+		script += "sleep 300 & echo $!; "
+	}
+	p := shell(t, script+"while :; do sleep 1; done", 50*time.Millisecond)
+	r := bufio.NewReader(p)
+	pids := []string{line(t, r), line(t, r), strconv.Itoa(p.Pid())}
+	if err := p.Close(); !errors.Is(err, ErrKilled) {
+		t.Errorf("closed with %v", err)
+	}
+	for _, pid := range pids {
+		gone(t, pid)
+	}
+}
