@@ -46,6 +46,20 @@ func ended(ctx context.Context, format string, args ...any) error {
 	return tool.Errorf(kind, "%s: %w", fmt.Sprintf(format, args...), context.Cause(ctx))
 }
 
+// kept is an error as it is saved with a session.
+func kept(err error) *store.Failure {
+	f := &store.Failure{Kind: string(tool.KindOf(err)), Message: err.Error()}
+	if e, ok := errors.AsType[*tool.Error](err); ok {
+		f.Hint = e.Hint
+	}
+	return f
+}
+
+// restored is an error that was saved.
+func restored(f store.Failure) error {
+	return &tool.Error{Kind: tool.Kind(f.Kind), Message: f.Message, Hint: f.Hint}
+}
+
 func unknownSession(id string) error {
 	return tool.Errorf(tool.SessionNotFound, "there is no session %q", id).
 		WithHint("session/list names the sessions that there are, and session/open makes one.")

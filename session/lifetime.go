@@ -78,9 +78,6 @@ func (m *Manager) own(id string) (*live, error) {
 		return nil, errors.Join(err, lock.Release())
 	}
 	l := m.newLive(saved, lock)
-	if saved.Closed {
-		l.state = StateClosed
-	}
 	if err := m.add(l); err != nil {
 		return nil, errors.Join(err, lock.Release())
 	}

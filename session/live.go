@@ -38,7 +38,8 @@ type live struct {
 }
 
 func (m *Manager) newLive(saved store.Session, lock *store.Lock) *live {
-	s := &live{m: m, id: saved.ID, lock: lock, saved: saved, state: StateBound, calls: map[string]bool{}}
+	known := describe(saved)
+	s := &live{m: m, id: saved.ID, lock: lock, saved: saved, state: known.State, err: known.Err, calls: map[string]bool{}}
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.processes.init()
 	return s
@@ -53,15 +54,19 @@ func (s *live) snapshot() Session {
 
 // describe is a session as it is known from disk.
 func describe(b store.Session) Session {
-	state := StateBound
-	if b.Closed {
+	state, failure := StateBound, error(nil)
+	switch {
+	case b.Closed:
 		state = StateClosed
+	case b.Failure != nil:
+		state, failure = StateFailed, restored(*b.Failure)
 	}
 	return Session{
 		ID: b.ID, Workspace: b.Workspace, Profile: b.Profile.Name, Backend: b.Profile.Backend,
 		EnvironmentID: b.Environment, Root: b.Root, State: state,
 		Shared: b.Profile.Shared, Persistent: b.Profile.Persistent, ParentID: b.ParentID,
 		CreatedAt: b.CreatedAt, LastUsedAt: b.LastUsedAt, Labels: b.Labels,
+		Err: failure,
 	}
 }
 
@@ -168,10 +173,15 @@ func (s *live) detach(ctx context.Context) error {
 	return errors.Join(err, s.leave())
 }
 
-// leave saves what changed and gives the session up.
+// leave saves what changed and gives the session up. One that has failed is
+// known as failed to whoever looks at it later.
 func (s *live) leave() error {
 	s.mu.Lock()
 	saved := s.saved
+	saved.Failure = nil
+	if s.state == StateFailed {
+		saved.Failure = kept(s.err)
+	}
 	s.mu.Unlock()
 	err := s.m.store.Save(saved)
 	s.m.remove(s)

@@ -171,7 +171,7 @@ func (m *Manager) resume(ctx context.Context, saved store.Session, r OpenRequest
 	if err != nil {
 		return Session{}, known(errors.Join(err, lock.Release()))
 	}
-	saved.Closed, saved.Removed = false, false
+	saved.Closed, saved.Removed, saved.Failure = false, false, nil
 	saved.LastUsedAt = m.o.Now()
 	if r.Labels != nil {
 		saved.Labels = maps.Clone(r.Labels)

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session"
 )
@@ -186,6 +188,55 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// failed wants the session to be known as failed with the error.
+func (s *service) failed(id string, why error) {
+	s.t.Helper()
+	got, err := s.Get(s.t.Context(), id)
+	if err != nil || got.State != session.StateFailed || got.Err == nil || got.Err.Error() != why.Error() || tool.KindOf(got.Err) != tool.KindOf(why) {
+		s.t.Errorf("get: %+v, %v; want %v", got, err, why)
+	}
+	list, err := s.List(s.t.Context(), session.Filter{State: session.StateFailed})
+	if err != nil || !slices.ContainsFunc(list, func(l session.Session) bool { return l.ID == id && l.Err != nil && l.Err.Error() == why.Error() }) {
+		s.t.Errorf("list: %+v, %v", list, err)
+	}
+}
+
+func hasHint(err error, hint string) bool {
+	e, ok := errors.AsType[*tool.Error](err)
+	return ok && e.Hint == hint
+}
+
+// A session whose environment comes back is failed no longer; one whose
+// environment fails while it is open stays failed after the service.
+func TestFailureIsKept(t *testing.T) {
+	r := newRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "kept"})
+	s.stop()
+	gone := tool.Errorf(tool.EnvironmentLost, "gone").WithHint("look for it")
+	r.world.set(func() { r.world.fail = []error{gone} })
+	s = r.start()
+	_, _, err := s.Open(t.Context(), session.OpenRequest{SessionID: v.ID}, nil)
+	wantKind(t, err, tool.EnvironmentLost)
+	s.failed(v.ID, gone)
+	if got, err := s.Get(t.Context(), v.ID); err != nil || !hasHint(got.Err, "look for it") {
+		t.Errorf("the hint is lost: %+v, %v", got, err)
+	}
+	if got := s.open(session.OpenRequest{SessionID: v.ID}); got.State != session.StateReady || got.Err != nil {
+		t.Errorf("it came back: %+v", got)
+	}
+	s.stop()
+	s = r.start()
+	if got, err := s.Get(t.Context(), v.ID); err != nil || got.State != session.StateBound || got.Err != nil {
+		t.Errorf("and is seen so: %+v, %v", got, err)
+	}
+	s.open(session.OpenRequest{SessionID: v.ID})
+	s.env(v).send(backends.Event{State: &backends.StateChange{State: backends.StateFailed, Err: gone}})
+	s.sink.until(t, "the failure", func() bool { return slices.Contains(s.sink.states[v.ID], session.StateFailed) })
+	s.stop()
+	r.start().failed(v.ID, gone)
+}
+
 func TestLostEnvironment(t *testing.T) {
 	r := newRig(t)
 	s := r.start()
@@ -203,6 +254,14 @@ func TestLostEnvironment(t *testing.T) {
 	if r.world.has(v.EnvironmentID) {
 		t.Error("a lost environment became an empty one")
 	}
+	s.failed(v.ID, err)
+	other := r.start()
+	other.failed(v.ID, err)
+	other.stop()
+	// Looking at it, and failing to open it again, change nothing.
+	_, _, err = s.Open(t.Context(), session.OpenRequest{SessionID: v.ID}, nil)
+	wantKind(t, err, tool.EnvironmentLost)
+	s.failed(v.ID, err)
 	// It did not stay with us, and can be deleted.
 	if _, err := s.Delete(t.Context(), v.ID, false); err != nil {
 		t.Errorf("delete: %v", err)

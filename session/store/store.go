@@ -81,6 +81,17 @@ type Session struct {
 	// in it, so that one that was removed and made anew by others is not taken
 	// for it.
 	Incarnation string `json:"incarnation,omitempty"`
+	// Failure is why the environment did not come back when the session was last
+	// used, or why it could not be ended; nil where neither was so. Resuming the
+	// session takes it away, for another try.
+	Failure *Failure `json:"failure,omitempty"`
+}
+
+// Failure is an error as it is kept: what a person needs to know of it.
+type Failure struct {
+	Kind    string `json:"kind"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
 }
 
 // Environment describes an environment for whoever looks at its directory.

@@ -69,7 +69,7 @@ func TestUnknownArguments(t *testing.T) {
 		{"edit_file", args{"path": "file", "old_text": "x", "new_text": "y", "new_string": "y"}, "did you mean new_text?"},
 		{"edit_file", args{"path": "file", "old_text": "x", "new_text": "y", "old_string": "y"}, "did you mean old_text?"},
 		{"write_file", args{"file_path": "file", "content": "y"}, "did you mean path?"},
-		{"write_file", args{"path": "file", "content": "y", "create_onyl": true}, "did you mean create_only?"},
+		{"write_file", args{"path": "file", "content": "y", "creat_only": true}, "did you mean create_only?"},
 		{"write_file", args{"path": "file", "content": "y", "Content": "z"}, "did you mean content?"},
 		{"bash", args{"command": "true", "timeout": 1}, "did you mean timeout_seconds?"},
 		{"bash", args{"command": "true", "background": true}, "did you mean run_in_background?"},
