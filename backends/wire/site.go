@@ -30,6 +30,9 @@ const (
 	SiteSweep = "sweep"
 )
 
+// SiteWorkspace is the name of the workspace in an environment's directory.
+const SiteWorkspace = "workspace"
+
 // SiteRequest is what a site is asked for.
 type SiteRequest struct {
 	Action string `json:"action"`

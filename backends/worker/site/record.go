@@ -16,6 +16,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
+	"github.com/caisson-dev/caisson/backends/worker"
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
 )
 
@@ -23,7 +24,7 @@ import (
 const (
 	recordName    = "environment.json"
 	lockName      = "lock"
-	workspaceName = "workspace"
+	workspaceName = wire.SiteWorkspace
 	stateName     = "state"
 	socketsName   = "run"
 )
@@ -44,6 +45,18 @@ func place(dir string) wire.SitePlace {
 		Workspace: filepath.Join(dir, workspaceName),
 		State:     filepath.Join(dir, stateName),
 		Sockets:   sockets(dir),
+	}
+}
+
+// Locate fills in where the worker that o describes listens and keeps its state:
+// in its environment's directory, unless that is said already.
+func Locate(o *worker.Options) {
+	p := place(o.Site)
+	if o.Listen == "" {
+		o.Listen = endpoint.SocketPath(p.Sockets, o.Session)
+	}
+	if o.State == "" {
+		o.State = p.State
 	}
 }
 

@@ -144,6 +144,9 @@ func attachMain(ctx context.Context, args []string) error {
 	if err := parse("attach", o.Register, args); err != nil {
 		return err
 	}
+	if o.Worker.Site != "" {
+		site.Locate(&o.Worker)
+	}
 	return Attach(ctx, o)
 }
 
