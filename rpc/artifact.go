@@ -13,12 +13,12 @@ import (
 
 func artifactMethods() map[string]method {
 	return map[string]method{
-		protocol.MethodArtifactPublish: {bind((*request).artifactPublish), slotted},
-		protocol.MethodArtifactList:    {bind((*request).artifactList), slotted},
-		protocol.MethodArtifactRead:    {bind((*request).artifactRead), slotted},
-		protocol.MethodArtifactPreview: {bind((*request).artifactPreview), slotted},
-		protocol.MethodArtifactSave:    {bind((*request).artifactSave), slotted},
-		protocol.MethodArtifactDelete:  {bind((*request).artifactDelete), slotted},
+		protocol.MethodArtifactPublish: {handle: bind((*request).artifactPublish), class: slotted},
+		protocol.MethodArtifactList:    {handle: bind((*request).artifactList), class: slotted},
+		protocol.MethodArtifactRead:    {handle: bind((*request).artifactRead), class: slotted},
+		protocol.MethodArtifactPreview: {handle: bind((*request).artifactPreview), class: slotted},
+		protocol.MethodArtifactSave:    {handle: bind((*request).artifactSave), class: slotted},
+		protocol.MethodArtifactDelete:  {handle: bind((*request).artifactDelete), class: slotted},
 	}
 }
 
@@ -54,6 +54,15 @@ func (r *request) artifactRead(_ context.Context, p *protocol.ArtifactReadParams
 		return nil, invalidParams("offset", "offset must not be negative")
 	case p.Length < 0:
 		return nil, invalidParams("length", "length must not be negative")
+	}
+	length := p.Length
+	if length == 0 || length > artifacts.MaxRead {
+		length = artifacts.MaxRead
+	}
+	if !r.expect(length) {
+		if err := r.count(encodedSize(length)); err != nil {
+			return nil, err
+		}
 	}
 	data, eof, err := r.artifacts().Read(p.ID, p.Offset, p.Length)
 	if err != nil {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"go.lsp.dev/jsonrpc2"
@@ -19,11 +19,15 @@ type method struct {
 	handle handler
 	// class says what the request counts against.
 	class class
+	name  string
 }
 
-// handler works on one request. A result that is a [jsonrpc2.RawMessage] is
-// sent as it is.
-type handler func(ctx context.Context, r *request, params []byte) (any, error)
+// handler decodes the parameters of one request and returns what works on it.
+type handler func(r *request, params []byte) (work, error)
+
+// work is what is done for one request. A result that is a
+// [jsonrpc2.RawMessage] is sent as it is.
+type work func(ctx context.Context) (any, error)
 
 // class is what a request counts against.
 type class int
@@ -45,16 +49,22 @@ type request struct {
 	name   string
 	method method
 	begun  time.Time
-	// sessionID is the session that the request names, for its error.
+	// sessionID and tool are what the request names, for its error and its pace.
 	sessionID string
+	tool      string
 	// params are the parameters as they were written.
 	params []byte
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	// unanswered is the library's own context of the request, which ends when
-	// the answer has been written.
-	unanswered context.Context
+	// answered, unless it is nil, is closed when the answer is on its way.
+	answered chan struct{}
+	// counted is how many bytes of s.room the request has.
+	counted int64
+
+	// The server's mu guards these.
+	settled bool        // it has its answer
+	grace   *time.Timer // runs since it was cancelled
 }
 
 // errCancelled is the cause that cancels a request that its client cancelled.
@@ -63,16 +73,18 @@ var errCancelled = errors.New("the request was cancelled")
 // methods is the table of all requests, by name.
 func methods() map[string]method {
 	all := map[string]method{
-		protocol.MethodInitialize: {bind((*request).initialize), lifecycle},
-		protocol.MethodShutdown:   {bind((*request).shutdown), lifecycle},
+		protocol.MethodInitialize: {handle: bind((*request).initialize), class: lifecycle},
+		protocol.MethodShutdown:   {handle: bind((*request).shutdown), class: lifecycle},
 	}
 	for _, area := range []map[string]method{
 		profileMethods(), sessionMethods(), toolMethods(), fileMethods(),
 		processMethods(), artifactMethods(), laterMethods(),
 	} {
-		for name, m := range area {
-			all[name] = m
-		}
+		maps.Copy(all, area)
+	}
+	for name, m := range all {
+		m.name = name
+		all[name] = m
 	}
 	return all
 }
@@ -80,44 +92,25 @@ func methods() map[string]method {
 // laterMethods are those that the protocol has and this build has not; the
 // capabilities say so.
 func laterMethods() map[string]method {
-	later := func(context.Context, *request, []byte) (any, error) {
+	later := func(*request, []byte) (work, error) {
 		return nil, tool.Errorf(tool.Unsupported, "this build of the service does not have this method yet").
 			WithHint("check the capability that names it in the answer to initialize")
 	}
 	return map[string]method{
-		protocol.MethodToolOffer: {later, slotless},
-		protocol.MethodJobRun:    {later, slotless},
-		protocol.MethodCodeRun:   {later, slotless},
+		protocol.MethodToolOffer: {handle: later, class: slotless},
+		protocol.MethodJobRun:    {handle: later, class: slotless},
+		protocol.MethodCodeRun:   {handle: later, class: slotless},
 	}
-}
-
-// handle is the connection's handler. Up to Async it runs on the reading
-// goroutine, so that nothing before may block.
-func (s *server) handle(ctx context.Context, req *jsonrpc2.Request) (any, error) {
-	if !req.IsCall() {
-		s.notified(req.Method(), req.Params())
-		return nil, nil // an error would close the connection
-	}
-	s.answers.owe(ctx)
-	r, err := s.admit(req)
-	if err != nil {
-		return nil, err
-	}
-	if r.name != protocol.MethodInitialize {
-		jsonrpc2.Async(ctx)
-		r.unanswered = ctx
-	}
-	// What a client sends behind initialize without waiting for its answer is
-	// read when that is done, rather than refused.
-	return r.run(req.Params())
 }
 
 // admit registers a request, or says why it is not taken: the wrong time, no
 // such method, or too many at once.
-func (s *server) admit(req *jsonrpc2.Request) (*request, error) {
-	// The request's own text is gone when reading goes on.
-	name := strings.Clone(req.Method())
+func (s *server) admit(req *jsonrpc2.Call) (*request, *jsonrpc2.Error) {
+	name := req.Method()
 	m, known := s.methods[name]
+	if known {
+		name = m.name // the request's own text is gone when reading goes on
+	}
 	_, backlog := s.stream.Backlog()
 
 	s.mu.Lock()
@@ -150,8 +143,6 @@ func (s *server) admit(req *jsonrpc2.Request) (*request, error) {
 		s.phase = shutDown
 	}
 	r := &request{server: s, id: req.ID(), name: name, method: m, begun: time.Now()}
-	// Not from the library's context of the request, which is used again for
-	// another one when the handler has returned.
 	r.ctx, r.cancel = context.WithCancelCause(s.ctx)
 	s.requests[r.id] = r
 	s.work.Add(1)
@@ -159,7 +150,7 @@ func (s *server) admit(req *jsonrpc2.Request) (*request, error) {
 }
 
 // inPhase says why a request of this method is not for now; nil when it is.
-func (s *server) inPhase(name string) error {
+func (s *server) inPhase(name string) *jsonrpc2.Error {
 	switch {
 	case s.phase == shutDown || s.phase == ended:
 		return protocolError(protocol.CodeInvalidRequest, "the service is shut down: only exit may follow")
@@ -171,96 +162,185 @@ func (s *server) inPhase(name string) error {
 	return nil
 }
 
-func overloaded(format string, args ...any) error {
+func overloaded(format string, args ...any) *jsonrpc2.Error {
 	err := tool.Errorf(tool.Overloaded, "the service is overloaded: "+format, args...).
 		WithHint("wait for an answer, then try again")
 	err.Retryable = true
 	return wireError(err, nil)
 }
 
-// outcome is what became of a request.
-type outcome struct {
-	result any
-	err    error
-}
-
-// run works on the request and returns its one answer. A cancelled request is
-// answered when its work has really stopped; if that takes longer than the
-// grace, the work is left to itself and its outcome is unknown.
-func (r *request) run(params []byte) (any, error) {
-	done := make(chan outcome, 1)
-	go func() {
-		defer r.release()
-		result, err := r.safely(params)
-		done <- outcome{result, err}
-	}()
-	var out outcome
-	select {
-	case out = <-done:
-	case <-r.ctx.Done():
-		grace := time.NewTimer(r.grace)
-		defer grace.Stop()
-		select {
-		case out = <-done:
-		case <-grace.C:
-			out.err = tool.Errorf(tool.OutcomeUnknown, "%s was cancelled and did not stop within %v", r.name, r.grace).
-				WithHint("look at what it was to change before trying again")
-		}
+// run does all of a request.
+func (r *request) run(params []byte) {
+	work, err := r.prepare(params)
+	if err != nil {
+		r.answer(nil, err)
+		return
 	}
-	r.forget(out.err)
-	r.traceAnswer(out.err)
-	if out.err != nil {
-		return nil, r.answerError(out.err)
+	r.finish(work)
+}
+
+// prepare decodes the parameters.
+func (r *request) prepare(params []byte) (w work, err error) {
+	defer r.recover(&err)
+	return r.method.handle(r, params)
+}
+
+// finish does the work and sends its answer.
+func (r *request) finish(w work) {
+	begun := time.Now()
+	result, err := r.safely(w)
+	r.pace.note(r, time.Since(begun))
+	r.answer(result, err)
+}
+
+// safely does the work and turns a panic into an answer: one request's fault
+// must not take the others down.
+func (r *request) safely(w work) (result any, err error) {
+	defer r.recover(&err)
+	return w(r.ctx)
+}
+
+func (r *request) recover(err *error) {
+	p := recover()
+	if p == nil {
+		return
 	}
-	return out.result, nil
+	r.log.Error("a request failed by a fault of the service", "method", r.name, "panic", p, "stack", string(debug.Stack()))
+	*err = tool.Errorf(tool.Internal, "%s failed by a fault of the service: %v", r.name, p).
+		WithHint("the service's log has the details")
 }
 
-// safely calls the handler and turns a panic into an answer: one request's
-// fault must not take the others down.
-func (r *request) safely(params []byte) (result any, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.log.Error("a request failed by a fault of the service", "method", r.name, "panic", p, "stack", string(debug.Stack()))
-			result, err = nil, tool.Errorf(tool.Internal, "%s failed by a fault of the service: %v", r.name, p).
-				WithHint("the service's log has the details")
+// answer sends the one answer of a request whose work has stopped, and gives up
+// what the request held.
+func (r *request) answer(result any, err error) {
+	raw, err := r.encode(result, err)
+	var wire error
+	if err != nil {
+		r.uncount(r.counted)
+		raw, wire = nil, r.answerError(err)
+	}
+	r.cancel(nil)
+	r.traceAnswer(err)
+	if !r.settle(err, true) {
+		// It was cancelled, and answered when that took too long.
+		r.uncount(r.counted)
+		r.worked()
+	} else {
+		var done func()
+		if n := r.counted; n > 0 {
+			done = func() { r.room.give(n) }
 		}
-	}()
-	return r.method.handle(r.ctx, r, params)
+		// It fails only when the connection has ended.
+		_ = r.stream.Answer(r.id, raw, wire, r.worked, done)
+	}
+	if r.answered != nil {
+		close(r.answered)
+	}
 }
 
-// forget takes the request from the table, so that its id can be used again
-// from the moment that its answer can be read. An initialize that failed may
-// be tried again.
-func (r *request) forget(err error) {
+// encode makes the JSON of a result and sees to it that it has room.
+func (r *request) encode(result any, err error) (jsonrpc2.RawMessage, error) {
+	if err != nil {
+		return nil, err
+	}
+	raw, err := codec{}.Marshal(result)
+	if err != nil {
+		return nil, fmt.Errorf("encode the result: %w", err)
+	}
+	return raw, r.count(int64(len(raw)))
+}
+
+// count makes the request's share of the room for answers n bytes. It waits for
+// room until the request is cancelled.
+func (r *request) count(n int64) error {
+	if n <= smallAnswer {
+		n = 0
+	}
+	if n <= r.counted {
+		r.uncount(r.counted - n)
+		return nil
+	}
+	if err := r.room.take(r.ctx, n-r.counted); err != nil {
+		return err
+	}
+	r.counted = n
+	return nil
+}
+
+// expect is count for n bytes in base64, and false when there is no room now.
+func (r *request) expect(n int64) bool {
+	n = encodedSize(n)
+	if n <= smallAnswer {
+		return true
+	}
+	if !r.room.try(n) {
+		return false
+	}
+	r.counted = n
+	return true
+}
+
+func (r *request) uncount(n int64) {
+	if n > 0 {
+		r.counted -= n
+		r.room.give(n)
+	}
+}
+
+// settle takes the request from the table, so that its id can be used again
+// from the moment that its answer can be read, and reports whether the answer
+// is the caller's to send. Over says that the work has stopped: the slot is
+// free. An initialize that failed may be tried again.
+func (r *request) settle(err error, over bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if over {
+		switch r.method.class {
+		case slotted:
+			r.working--
+		case slotless:
+			r.waiting--
+		}
+		if r.grace != nil {
+			r.grace.Stop()
+		}
+	}
+	if r.settled {
+		return false
+	}
+	r.settled = true
 	delete(r.requests, r.id)
 	if err != nil && r.name == protocol.MethodInitialize && r.phase == initializing {
 		r.phase = fresh
 	}
+	return true
 }
 
-// release gives up what the request held; its work has ended.
-func (r *request) release() {
-	r.cancel(nil)
-	r.mu.Lock()
-	switch r.method.class {
-	case slotted:
-		r.working--
-	case slotless:
-		r.waiting--
+// stop cancels the request. It is answered when its work has really stopped; if
+// that takes longer than the grace, the work is left to itself and its outcome
+// is unknown. The caller holds the server's mu.
+func (r *request) stop(cause error) {
+	r.cancel(cause)
+	if r.grace == nil {
+		r.grace = time.AfterFunc(r.server.grace, r.giveUp)
 	}
-	r.mu.Unlock()
-	r.work.Done()
+}
+
+func (r *request) giveUp() {
+	err := tool.Errorf(tool.OutcomeUnknown, "%s was cancelled and did not stop within %v", r.name, r.server.grace).
+		WithHint("look at what it was to change before trying again")
+	if r.settle(err, false) {
+		// It fails only when the connection has ended.
+		_ = r.stream.Respond(r.id, wireError(err, r))
+	}
 }
 
 // cancelRequest cancels the request of this id, if it is not answered yet.
 func (s *server) cancelRequest(id jsonrpc2.ID) {
 	s.mu.Lock()
-	r := s.requests[id]
-	s.mu.Unlock()
-	if r != nil {
-		r.cancel(errCancelled)
+	defer s.mu.Unlock()
+	if r := s.requests[id]; r != nil {
+		r.stop(errCancelled)
 	}
 }
 
@@ -280,13 +360,16 @@ func (r *request) answerError(err error) error {
 // bind makes a handler of a typed function.
 func bind[P, R any](f func(*request, context.Context, *P) (R, error)) handler {
 	decode := paramsDecoder[P]()
-	return func(ctx context.Context, r *request, raw []byte) (any, error) {
+	return func(r *request, raw []byte) (work, error) {
 		params, session, err := decode(raw)
 		r.sessionID, r.params = session, raw
 		if err != nil {
 			return nil, err
 		}
-		return f(r, ctx, params)
+		if call, ok := any(params).(*protocol.ToolCallParams); ok {
+			r.tool = call.Name
+		}
+		return func(ctx context.Context) (any, error) { return f(r, ctx, params) }, nil
 	}
 }
 

@@ -18,7 +18,7 @@ func protocolError(code protocol.Code, format string, args ...any) *jsonrpc2.Err
 
 // wireError makes the error answer to err. R adds where it happened; nil when
 // there is no request yet.
-func wireError(err error, r *request) error {
+func wireError(err error, r *request) *jsonrpc2.Error {
 	if wire, ok := errors.AsType[*jsonrpc2.Error](err); ok {
 		return wire
 	}

@@ -13,10 +13,10 @@ import (
 
 func fileMethods() map[string]method {
 	return map[string]method{
-		protocol.MethodFileStat:      {bind((*request).fileStat), slotted},
-		protocol.MethodReadDirectory: {bind((*request).readDirectory), slotted},
-		protocol.MethodFileRead:      {bind((*request).fileRead), slotted},
-		protocol.MethodFileWrite:     {bind((*request).fileWrite), slotted},
+		protocol.MethodFileStat:      {handle: bind((*request).fileStat), class: slotted},
+		protocol.MethodReadDirectory: {handle: bind((*request).readDirectory), class: slotted},
+		protocol.MethodFileRead:      {handle: bind((*request).fileRead), class: slotted},
+		protocol.MethodFileWrite:     {handle: bind((*request).fileWrite), class: slotted},
 	}
 }
 
@@ -55,6 +55,9 @@ func (r *request) fileRead(ctx context.Context, p *protocol.FileReadParams) (jso
 	case length < 0:
 		return nil, invalidParams("length", "length must not be negative")
 	}
+	if err := r.countFile(ctx, p, length); err != nil {
+		return nil, err
+	}
 	data, err := r.sessions().ReadFile(ctx, p.SessionID, p.Path, p.Offset, length)
 	if err != nil {
 		return nil, err
@@ -62,6 +65,25 @@ func (r *request) fileRead(ctx context.Context, p *protocol.FileReadParams) (jso
 	// A full piece may be the last one: only a further read, of nothing, tells.
 	return bytesResult(data, p.Offset, int64(len(data)) < length), nil
 }
+
+// countFile takes room for what is going to be read, before it is. Where there
+// is none for all that may come, the file is asked for its size.
+func (r *request) countFile(ctx context.Context, p *protocol.FileReadParams, length int64) error {
+	if r.expect(length) {
+		return nil
+	}
+	info, err := r.sessions().Stat(ctx, p.SessionID, p.Path)
+	if err != nil {
+		return err
+	}
+	return r.count(encodedSize(max(0, min(length, info.Size-p.Offset))))
+}
+
+// encodedSize is the size of an answer that holds n bytes in base64.
+func encodedSize(n int64) int64 { return (n+2)/3*4 + answerEnvelope }
+
+// answerEnvelope is what such an answer has beside, in bytes.
+const answerEnvelope = 64
 
 func (r *request) fileWrite(ctx context.Context, p *protocol.FileWriteParams) (*protocol.FileResult, error) {
 	if len(p.Data) > backends.MaxFileRead {
@@ -74,7 +96,7 @@ func (r *request) fileWrite(ctx context.Context, p *protocol.FileWriteParams) (*
 // bytesResult writes a [protocol.FileReadResult] or [protocol.ArtifactReadResult]
 // by hand: an encoder would copy megabytes of base64 once more.
 func bytesResult(data []byte, offset int64, eof bool) jsonrpc2.RawMessage {
-	dst := make([]byte, 0, base64.StdEncoding.EncodedLen(len(data))+64)
+	dst := make([]byte, 0, encodedSize(int64(len(data))))
 	dst = append(dst, `{"data":"`...)
 	dst = base64.StdEncoding.AppendEncode(dst, data)
 	dst = append(dst, `","offset":`...)

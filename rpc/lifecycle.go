@@ -86,7 +86,7 @@ func (r *request) shutdown(ctx context.Context, _ *protocol.Empty) (any, error) 
 	r.mu.Lock()
 	for _, other := range r.requests {
 		if other != r {
-			other.cancel(errEnding)
+			other.stop(errEnding)
 		}
 	}
 	r.mu.Unlock()

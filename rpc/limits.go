@@ -16,6 +16,26 @@ const (
 	// maxBacklog is how many bytes may wait to be written before new requests
 	// are answered with overloaded: a client that reads no answers gets none.
 	maxBacklog = 64 << 20
+	// maxAnswers bounds the bytes of large answers that are being made or wait to
+	// be written, all together: a request waits, in its slot, until its answer
+	// has room. A larger answer has room when it is alone.
+	maxAnswers = 64 << 20
+	// smallAnswer is the largest answer that is not counted: as many as there
+	// are slots take 4 MiB.
+	smallAnswer = 64 << 10
+	// maxInline is the longest parameters, in bytes, that are decoded by the
+	// goroutine that reads.
+	maxInline = 8 << 10
+	// quickRequest is how soon a request must have been over for the next one of
+	// its kind to be worked on by the goroutine that reads: to start another one
+	// takes about that long where processors are busy or asleep.
+	quickRequest = 200 * time.Microsecond
+	// reliefInterval is after how long another goroutine reads on: a message
+	// waits twice that at most behind a request that was quick until now.
+	reliefInterval = time.Millisecond
+	// reliefLooks is after how many intervals without a request nobody looks any
+	// more.
+	reliefLooks = 5
 	// maxDroppable is how many messages may wait to be written before log
 	// lines and traces, which nobody misses, are dropped.
 	maxDroppable = 1000

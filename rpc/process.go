@@ -12,18 +12,18 @@ import (
 
 func processMethods() map[string]method {
 	return map[string]method{
-		protocol.MethodProcessStart:       {bind((*request).processStart), slotted},
-		protocol.MethodProcessList:        {bind((*request).processList), slotless},
-		protocol.MethodProcessGet:         {bind((*request).processGet), slotless},
-		protocol.MethodProcessStop:        {bind((*request).processStop), slotless},
-		protocol.MethodProcessSignal:      {bind((*request).processSignal), slotless},
-		protocol.MethodProcessWrite:       {bind((*request).processWrite), slotless},
-		protocol.MethodProcessCloseStdin:  {bind((*request).processCloseStdin), slotless},
-		protocol.MethodProcessResize:      {bind((*request).processResize), slotless},
-		protocol.MethodProcessRead:        {bind((*request).processRead), slotless},
-		protocol.MethodProcessWait:        {bind((*request).processWait), slotless},
-		protocol.MethodProcessSubscribe:   {bind((*request).processSubscribe), slotless},
-		protocol.MethodProcessUnsubscribe: {bind((*request).processUnsubscribe), slotless},
+		protocol.MethodProcessStart:       {handle: bind((*request).processStart), class: slotted},
+		protocol.MethodProcessList:        {handle: bind((*request).processList), class: slotless},
+		protocol.MethodProcessGet:         {handle: bind((*request).processGet), class: slotless},
+		protocol.MethodProcessStop:        {handle: bind((*request).processStop), class: slotless},
+		protocol.MethodProcessSignal:      {handle: bind((*request).processSignal), class: slotless},
+		protocol.MethodProcessWrite:       {handle: bind((*request).processWrite), class: slotless},
+		protocol.MethodProcessCloseStdin:  {handle: bind((*request).processCloseStdin), class: slotless},
+		protocol.MethodProcessResize:      {handle: bind((*request).processResize), class: slotless},
+		protocol.MethodProcessRead:        {handle: bind((*request).processRead), class: slotless},
+		protocol.MethodProcessWait:        {handle: bind((*request).processWait), class: slotless},
+		protocol.MethodProcessSubscribe:   {handle: bind((*request).processSubscribe), class: slotless},
+		protocol.MethodProcessUnsubscribe: {handle: bind((*request).processUnsubscribe), class: slotless},
 	}
 }
 

@@ -10,10 +10,10 @@ import (
 
 func profileMethods() map[string]method {
 	return map[string]method{
-		protocol.MethodProfileList:  {bind((*request).profileList), slotless},
-		protocol.MethodProfileCheck: {bind((*request).profileCheck), slotted},
-		protocol.MethodBackendList:  {bind((*request).backendList), slotted},
-		protocol.MethodBackendPrune: {bind((*request).backendPrune), slotted},
+		protocol.MethodProfileList:  {handle: bind((*request).profileList), class: slotless},
+		protocol.MethodProfileCheck: {handle: bind((*request).profileCheck), class: slotted},
+		protocol.MethodBackendList:  {handle: bind((*request).backendList), class: slotted},
+		protocol.MethodBackendPrune: {handle: bind((*request).backendPrune), class: slotted},
 	}
 }
 

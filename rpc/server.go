@@ -33,9 +33,10 @@ type server struct {
 	o       Options
 	log     *slog.Logger // to o.Log and the client
 	stream  *frame.Stream
-	answers answers
-	conn    jsonrpc2.Conn
 	methods map[string]method
+	pace    pace
+	relief  relief
+	room    room
 	// grace is cancelGrace, shorter in tests.
 	grace time.Duration
 
@@ -48,6 +49,10 @@ type server struct {
 	endings chan ending
 	// written is closed when the last answer has been written, or never will be.
 	written chan struct{}
+	// unread is closed when nobody reads any more.
+	unread chan struct{}
+	// worked is work.Done.
+	worked func()
 
 	shutdownOnce sync.Once
 
@@ -75,6 +80,7 @@ func newServer(o Options) *server {
 		grace:         cancelGrace,
 		endings:       make(chan ending, 1),
 		written:       make(chan struct{}),
+		unread:        make(chan struct{}),
 		trace:         protocol.TraceOff,
 		requests:      map[jsonrpc2.ID]*request{},
 		subscriptions: map[processKey]*subscription{},
@@ -90,8 +96,9 @@ func newServer(o Options) *server {
 		ReadEnd:  s.readEnded,
 		WriteEnd: func(err error) { s.end(ExitUnclean, err) },
 	})
-	s.answers.Stream = s.stream
-	s.conn = jsonrpc2.NewConn(&s.answers, jsonrpc2.WithCodec(codec{}))
+	s.worked = s.work.Done
+	s.pace.init()
+	s.relief.init()
 	return s
 }
 
@@ -105,9 +112,13 @@ func Serve(ctx context.Context, o Options) (exitCode int, err error) {
 }
 
 func (s *server) serve(ctx context.Context) (int, error) {
-	// Not with the server's context: the library would drop the answers to what
-	// that cancels.
-	s.conn.Go(context.Background(), s.handle)
+	go s.read()
+	s.work.Go(func() {
+		s.relief.watch(s.ctx, func() {
+			s.stream.Detach()
+			go s.read()
+		})
+	})
 	var e ending
 	select {
 	case e = <-s.endings:
@@ -179,7 +190,6 @@ func (s *server) close() error {
 	case <-worked:
 		// An initialize that was still opening them has done so by now.
 		err = errors.Join(err, s.shutdownSessions(ctx))
-		s.answers.wait(ctx)
 	case <-ctx.Done():
 		err = errors.Join(err, errors.New("some requests did not stop in time"))
 	}
@@ -191,7 +201,7 @@ func (s *server) close() error {
 	_ = s.stream.Close()
 	close(s.written)
 	select {
-	case <-s.conn.Done():
+	case <-s.unread:
 	case <-flush.Done(): // a read that Close cannot end ends with the process
 	}
 	s.mu.Lock()

@@ -10,12 +10,12 @@ import (
 
 func sessionMethods() map[string]method {
 	return map[string]method{
-		protocol.MethodSessionOpen:   {bind((*request).sessionOpen), slotted},
-		protocol.MethodSessionGet:    {bind((*request).sessionGet), slotless},
-		protocol.MethodSessionList:   {bind((*request).sessionList), slotless},
-		protocol.MethodSessionFork:   {bind((*request).sessionFork), slotted},
-		protocol.MethodSessionClose:  {bind((*request).sessionClose), slotted},
-		protocol.MethodSessionDelete: {bind((*request).sessionDelete), slotted},
+		protocol.MethodSessionOpen:   {handle: bind((*request).sessionOpen), class: slotted},
+		protocol.MethodSessionGet:    {handle: bind((*request).sessionGet), class: slotless},
+		protocol.MethodSessionList:   {handle: bind((*request).sessionList), class: slotless},
+		protocol.MethodSessionFork:   {handle: bind((*request).sessionFork), class: slotted},
+		protocol.MethodSessionClose:  {handle: bind((*request).sessionClose), class: slotted},
+		protocol.MethodSessionDelete: {handle: bind((*request).sessionDelete), class: slotted},
 	}
 }
 

@@ -48,7 +48,8 @@ func (r *request) processSubscribe(ctx context.Context, p *protocol.ProcessSubsc
 			return nil, invalidParams("fromOffset", "fromOffset must not be negative")
 		}
 	}
-	previous, err := r.subscribe(processKey{p.SessionID, p.ProcessID}, offset, r.unanswered.Done())
+	r.answered = make(chan struct{})
+	previous, err := r.subscribe(processKey{p.SessionID, p.ProcessID}, offset, r.answered)
 	if err != nil {
 		return nil, err
 	}

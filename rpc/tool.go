@@ -14,8 +14,8 @@ import (
 
 func toolMethods() map[string]method {
 	return map[string]method{
-		protocol.MethodToolList: {bind((*request).toolList), slotted},
-		protocol.MethodToolCall: {bind((*request).toolCall), slotted},
+		protocol.MethodToolList: {handle: bind((*request).toolList), class: slotted},
+		protocol.MethodToolCall: {handle: bind((*request).toolCall), class: slotted},
 	}
 }
 

@@ -8,6 +8,9 @@ import (
 // headerRoom is the space that a buffer leaves for its header.
 const headerRoom = len("Content-Length: \r\n\r\n") + len("1073741824")
 
+// closing ends a long item.
+var closing = []byte{'}'}
+
 // keepItems is the longest list of items that is kept for reuse, in items.
 const keepItems = 1024
 
@@ -30,13 +33,20 @@ type item struct {
 	*buffer
 	start        int // where the header begins
 	notification bool
-	done         func()
+	// long is a result that is not worth a copy: it is written behind the
+	// buffer, and a brace behind it ends the message.
+	long []byte
+	done func()
 }
 
 // seal writes the header right before the body.
 func (it *item) seal() {
 	var digits [20]byte
-	length := strconv.AppendInt(digits[:0], int64(len(it.bytes)-headerRoom), 10)
+	body := len(it.bytes) - headerRoom
+	if it.long != nil {
+		body += len(it.long) + len(closing)
+	}
+	length := strconv.AppendInt(digits[:0], int64(body), 10)
 	const before, after = "Content-Length: ", "\r\n\r\n"
 	it.start = headerRoom - len(before) - len(length) - len(after)
 	header := it.bytes[it.start:it.start]
@@ -45,16 +55,23 @@ func (it *item) seal() {
 	_ = append(header, after...)
 }
 
+// data is what stands in the buffer: all of it, but for a long item.
 func (it *item) data() []byte { return it.bytes[it.start:] }
 
-func (it *item) len() int { return len(it.bytes) - it.start }
+func (it *item) len() int {
+	n := len(it.bytes) - it.start
+	if it.long != nil {
+		n += len(it.long) + len(closing)
+	}
+	return n
+}
 
 // finish gives the buffer back and tells whoever waits.
 func (it *item) finish() {
 	if cap(it.bytes) <= poolBuffer {
 		buffers.Put(it.buffer)
 	}
-	it.buffer = nil
+	it.buffer, it.long = nil, nil
 	if it.done != nil {
 		it.done()
 	}
@@ -64,7 +81,9 @@ func (it *item) finish() {
 // refusing, not by waiting: whoever pushes must never be held up by the peer.
 type queue struct {
 	mu    sync.Mutex
-	ready sync.Cond // something is queued, or the queue is closed
+	ready sync.Cond // something is queued and nobody writes, or the queue is closed
+	// writing says that somebody has taken items and writes them.
+	writing bool
 
 	items []item
 	spare []item // the slice that items swaps with, to save allocations
@@ -82,8 +101,9 @@ type queue struct {
 func (q *queue) init() { q.ready.L = &q.mu }
 
 // push queues the item, or says why not: the reason of close, or [ErrSlowPeer]
-// when the peer has let too much pile up.
-func (q *queue) push(it item) error {
+// when the peer has let too much pile up. Wake says whether the one who waits in
+// take is to write it; else whoever pushed calls grab.
+func (q *queue) push(it item, wake bool) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := int64(it.len())
@@ -99,27 +119,55 @@ func (q *queue) push(it item) error {
 	if it.notification {
 		q.notified += n
 	}
-	q.ready.Signal()
+	if wake && !q.writing {
+		q.ready.Signal()
+	}
 	return nil
 }
 
 // take waits for items and returns all of them; false when the queue is closed.
-// What it returned before must have been given to wrote.
+// They are written and given to wrote, then leave is called.
 func (q *queue) take() ([]item, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for len(q.items) == 0 && q.closed == nil {
+	for (len(q.items) == 0 || q.writing) && q.closed == nil {
 		q.ready.Wait()
 	}
 	if q.closed != nil {
 		return nil, false
 	}
+	return q.all(), true
+}
+
+// grab is take for whoever does not wait: false also when there is nothing to
+// write, or somebody writes already.
+func (q *queue) grab() ([]item, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.items) == 0 || q.writing || q.closed != nil {
+		return nil, false
+	}
+	return q.all(), true
+}
+
+// leave ends what take and grab began.
+func (q *queue) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.writing = false
+	if len(q.items) > 0 {
+		q.ready.Signal()
+	}
+}
+
+func (q *queue) all() []item {
+	q.writing = true
 	taken := q.items
 	q.items, q.spare = q.spare[:0], taken
 	if cap(q.spare) > keepItems {
 		q.spare = nil
 	}
-	return taken, true
+	return taken
 }
 
 // wrote accounts for items that are done with, written or not.

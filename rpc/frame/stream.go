@@ -36,6 +36,7 @@ type Stream struct {
 
 	out       io.WriteCloser
 	queue     queue
+	together  []byte // of whoever writes
 	writeDone chan struct{}
 	closeOnce sync.Once
 	closeErr  error
@@ -66,7 +67,7 @@ func New(in io.ReadCloser, out io.WriteCloser, o Options) *Stream {
 func (s *Stream) Write(_ context.Context, msg jsonrpc2.Message) (int64, error) {
 	buf := newBuffer()
 	buf.bytes = jsonrpc2.AppendMessage(buf.bytes, msg)
-	return s.push(item{buffer: buf})
+	return s.push(item{buffer: buf}, true)
 }
 
 // Notify queues a notification with encoded parameters. Done, unless nil, is
@@ -75,23 +76,49 @@ func (s *Stream) Write(_ context.Context, msg jsonrpc2.Message) (int64, error) {
 func (s *Stream) Notify(method string, params []byte, done func()) error {
 	buf := newBuffer()
 	buf.bytes = jsonrpc2.AppendNotification(buf.bytes, method, params)
-	_, err := s.push(item{buffer: buf, notification: true, done: done})
+	_, err := s.push(item{buffer: buf, notification: true, done: done}, true)
 	return err
 }
 
-// Respond queues an answer beside the connection's own: for what never became
-// a request.
+// Respond queues an error for what never became a request, and does not wait.
 func (s *Stream) Respond(id jsonrpc2.ID, err *jsonrpc2.Error) error {
-	buf := newBuffer()
-	buf.bytes = jsonrpc2.AppendResponse(buf.bytes, id, nil, err)
-	_, pushErr := s.push(item{buffer: buf})
+	_, pushErr := s.push(answer(id, nil, err), true)
 	return pushErr
 }
 
-func (s *Stream) push(it item) (int64, error) {
+// Answer is an answer of a peer that works for itself: it is queued, then
+// written by the calling goroutine, with what waits before it, unless somebody
+// else is writing. That costs no change of goroutines, and may block for as long
+// as the peer does not read. Queued is called in between, and done, unless nil,
+// as with Notify. The result is the stream's from now on.
+func (s *Stream) Answer(id jsonrpc2.ID, result jsonrpc2.RawMessage, err error, queued, done func()) error {
+	it := answer(id, result, err)
+	it.done = done
+	_, pushErr := s.push(it, false)
+	queued()
+	if items, ok := s.queue.grab(); ok {
+		s.write(items)
+	}
+	return pushErr
+}
+
+func answer(id jsonrpc2.ID, result jsonrpc2.RawMessage, err error) item {
+	it := item{buffer: newBuffer()}
+	if err == nil && len(result) > longResult {
+		it.long = result
+		result = jsonrpc2.RawMessage{'0'} // its place
+	}
+	it.bytes = jsonrpc2.AppendResponse(it.bytes, id, result, err)
+	if it.long != nil {
+		it.bytes = it.bytes[:len(it.bytes)-len("0}")]
+	}
+	return it
+}
+
+func (s *Stream) push(it item, wake bool) (int64, error) {
 	it.seal()
 	n := int64(it.len())
-	if err := s.queue.push(it); err != nil {
+	if err := s.queue.push(it, wake); err != nil {
 		it.finish()
 		if errors.Is(err, ErrSlowPeer) {
 			s.writeEnd(err)
@@ -100,6 +127,14 @@ func (s *Stream) push(it item) (int64, error) {
 	}
 	return n, nil
 }
+
+// Pending reports whether more has been read from the input than was returned by
+// Read. It is for the goroutine that reads.
+func (s *Stream) Pending() bool { return s.in.Buffered() > 0 }
+
+// Detach leaves the message that Read returned last to whoever has it. It is for
+// the goroutine that reads on in that one's place.
+func (s *Stream) Detach() { s.body = nil }
 
 // Backlog is what waits to be written: messages and bytes.
 func (s *Stream) Backlog() (messages int, bytes int64) { return s.queue.backlog() }
@@ -146,35 +181,45 @@ func (s *Stream) writeEnd(err error) {
 	}
 }
 
-// writeLoop writes what is queued: one Write for a long message, one for many
-// short ones that wait together.
+// writeLoop writes what is queued, unless somebody else does.
 func (s *Stream) writeLoop() {
 	defer close(s.writeDone)
-	var together []byte
 	for {
 		items, ok := s.queue.take()
 		if !ok {
 			return
 		}
-		for len(items) > 0 {
-			n := short(items)
-			data := items[0].data()
-			if n > 1 {
-				together = together[:0]
-				for _, it := range items[:n] {
-					together = append(together, it.data()...)
-				}
-				data = together
+		s.write(items)
+	}
+}
+
+// write writes what was taken from the queue: one Write for many short messages
+// that wait together.
+func (s *Stream) write(items []item) {
+	defer s.queue.leave()
+	for len(items) > 0 {
+		n := short(items)
+		data := items[0].data()
+		if n > 1 {
+			s.together = s.together[:0]
+			for _, it := range items[:n] {
+				s.together = append(s.together, it.data()...)
 			}
-			_, err := s.out.Write(data)
-			s.queue.wrote(items[:n])
-			if err != nil {
-				s.queue.wrote(items[n:])
-				s.writeEnd(err)
-				return
-			}
-			items = items[n:]
+			data = s.together
 		}
+		_, err := s.out.Write(data)
+		for _, more := range [][]byte{items[0].long, closing} {
+			if items[0].long != nil && err == nil {
+				_, err = s.out.Write(more)
+			}
+		}
+		s.queue.wrote(items[:n])
+		if err != nil {
+			s.queue.wrote(items[n:])
+			s.writeEnd(err)
+			return
+		}
+		items = items[n:]
 	}
 }
 
@@ -183,7 +228,7 @@ func (s *Stream) writeLoop() {
 func short(items []item) int {
 	sum := items[0].len()
 	n := 1
-	for n < len(items) && sum+items[n].len() <= keepBuffer {
+	for items[0].long == nil && n < len(items) && items[n].long == nil && sum+items[n].len() <= keepBuffer {
 		sum += items[n].len()
 		n++
 	}
