@@ -10,7 +10,10 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"os"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/tools/wide"
@@ -27,24 +30,24 @@ type readArgs struct {
 	ByteLimit    *int64 `json:"byte_limit"`
 }
 
-// readResult is a page of text.
+// readResult is a page of text, in the order in which its members are written.
 type readResult struct {
-	Path    string `json:"path"`
-	Content string `json:"content"`
+	Path    string
+	Content []byte
 	// ContentSHA256 is of the whole file, as write_file and edit_file tell it;
 	// left out for a long file of which only a part was read.
-	ContentSHA256 string `json:"content_sha256,omitempty"`
-	StartLine     int64  `json:"start_line"`
-	NumLines      int64  `json:"num_lines"`
-	TotalLines    *int64 `json:"total_lines,omitzero"`
-	Truncated     bool   `json:"truncated"`
+	ContentSHA256 string
+	StartLine     int64
+	NumLines      int64
+	TotalLines    *int64 // left out where they were not counted
+	Truncated     bool
 	// Continuation reads the next page.
-	Continuation string `json:"continuation,omitempty"`
+	Continuation string
 	// Lossy says that bytes which are no text stand as U+FFFD.
-	Lossy bool `json:"lossy,omitzero"`
+	Lossy bool
 	// Encoding is what the file is written in, for one that is in UTF-16 with a
 	// byte order mark, which the content leaves out; empty for UTF-8.
-	Encoding string `json:"encoding,omitempty"`
+	Encoding string
 }
 
 // bytesResult is a page of bytes.
@@ -71,7 +74,7 @@ type imageResult struct {
 // reading is one open file that is being read.
 type reading struct {
 	ctx   context.Context
-	file  *os.File
+	file  io.ReaderAt
 	info  fs.FileInfo
 	path  string // as results give it
 	after *position
@@ -85,8 +88,18 @@ func (s *Set) readFile(ctx context.Context, c *call, a readArgs) (tool.Result, e
 	if err := a.check(); err != nil {
 		return tool.Result{}, err
 	}
-	name, err := s.fileName(c, a.Path)
+	name, err := s.o.Root.Name(a.Path)
 	if err != nil {
+		return tool.Result{}, err
+	}
+	// A name that leads through no link is guarded by its letters alone.
+	if c.mode == tool.Unconfined || guarded(name) == "" {
+		if f, ok := s.o.Root.OpenPlain(name); ok {
+			defer f.Close()
+			return s.readOpen(c, a, &reading{ctx: ctx, file: f, info: f, path: workspace.Format(name)})
+		}
+	}
+	if name, err = s.fileName(c, a.Path); err != nil {
 		return tool.Result{}, err
 	}
 	f, info, err := s.o.Root.Open(name)
@@ -94,12 +107,17 @@ func (s *Set) readFile(ctx context.Context, c *call, a readArgs) (tool.Result, e
 		return tool.Result{}, err
 	}
 	defer f.Close()
-	if info.IsDir() {
-		return tool.Result{}, refuse("%q is a directory; list_files lists it", workspace.Format(name))
+	return s.readOpen(c, a, &reading{ctx: ctx, file: f, info: info, path: workspace.Format(name)})
+}
+
+// readOpen reads what has been opened.
+func (s *Set) readOpen(c *call, a readArgs, r *reading) (tool.Result, error) {
+	if r.info.IsDir() {
+		return tool.Result{}, refuse("%q is a directory; list_files lists it", r.path)
 	}
-	r := &reading{ctx: ctx, file: f, info: info, path: workspace.Format(name)}
 	if a.Continuation != "" {
-		if r.after, err = parsePosition(a.Continuation, info); err != nil {
+		var err error
+		if r.after, err = parsePosition(a.Continuation, r.info); err != nil {
 			return tool.Result{}, err
 		}
 	}
@@ -115,7 +133,7 @@ func (s *Set) readFile(ctx context.Context, c *call, a readArgs) (tool.Result, e
 	}
 	r.encoding = wideText(head)
 	if r.encoding == wide.None && binary(head) {
-		return tool.Result{}, refuse("%q is a binary file of %d bytes; read it with encoding base64, byte_offset and byte_limit, or with a command", r.path, info.Size())
+		return tool.Result{}, refuse("%q is a binary file of %d bytes; read it with encoding base64, byte_offset and byte_limit, or with a command", r.path, r.info.Size())
 	}
 	limit := defaultReadBytes
 	if a.Limit != nil {
@@ -172,7 +190,7 @@ func (r *reading) image(mime string) (tool.Result, error) {
 	if r.info.Size() > maxImageBytes {
 		return tool.Result{}, refuse("the image %q has %d bytes, at most %d can be shown; make a smaller copy of it", r.path, r.info.Size(), maxImageBytes)
 	}
-	data, err := io.ReadAll(io.LimitReader(r.file, maxImageBytes+1))
+	data, err := io.ReadAll(io.NewSectionReader(r.file, 0, maxImageBytes+1))
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -247,7 +265,7 @@ func (r *reading) each(offset int64, f func([]byte) bool) error {
 func (r *reading) text(a readArgs, limit int) (tool.Result, error) {
 	p := lines{
 		from: or(a.Offset, 1), want: or(a.Limit, defaultReadLines), room: limit, line: 1,
-		count: r.info.Size() <= maxCounted,
+		count: r.info.Size() <= maxCounted, stays: r.whole != nil && r.encoding == wide.None,
 	}
 	var start int64
 	if r.after != nil {
@@ -300,8 +318,10 @@ func (r *reading) page(p *lines) (tool.Result, error) {
 	if n := whole(p.content); p.cut && n > 0 {
 		p.content = p.content[:n] // a piece of the stream ended inside of a character
 	}
-	res := readResult{Path: r.path, StartLine: p.from, Truncated: p.cut, Encoding: r.encoding.String()}
-	res.Content, res.Lossy = text(p.content)
+	res := readResult{Path: r.path, Content: p.content, StartLine: p.from, Truncated: p.cut, Encoding: r.encoding.String()}
+	if res.Lossy = !utf8.Valid(p.content); res.Lossy {
+		res.Content = bytes.ToValidUTF8(p.content, []byte("\ufffd"))
+	}
 	newlines := int64(bytes.Count(p.content, newline))
 	res.NumLines = newlines
 	if n := len(p.content); n > 0 && p.content[n-1] != '\n' {
@@ -324,7 +344,44 @@ func (r *reading) page(p *lines) (tool.Result, error) {
 		}
 		return tool.Result{}, refuse("offset is %d, which is after the last line of %q", p.from, r.path)
 	}
-	return result(res)
+	return res.result()
+}
+
+// result encodes the page. It does so by hand: an encoder would copy the text
+// three times.
+func (p *readResult) result() (tool.Result, error) {
+	dst := make([]byte, 0, len(p.Path)+len(p.Content)+len(p.Content)/16+len(p.ContentSHA256)+len(p.Continuation)+pageMembers)
+	dst = quoted(append(dst, `{"path":`...), []byte(p.Path))
+	dst = quoted(append(dst, `,"content":`...), p.Content)
+	if p.ContentSHA256 != "" {
+		dst = quoted(append(dst, `,"content_sha256":`...), []byte(p.ContentSHA256))
+	}
+	dst = strconv.AppendInt(append(dst, `,"start_line":`...), p.StartLine, 10)
+	dst = strconv.AppendInt(append(dst, `,"num_lines":`...), p.NumLines, 10)
+	if p.TotalLines != nil {
+		dst = strconv.AppendInt(append(dst, `,"total_lines":`...), *p.TotalLines, 10)
+	}
+	dst = strconv.AppendBool(append(dst, `,"truncated":`...), p.Truncated)
+	if p.Continuation != "" {
+		dst = quoted(append(dst, `,"continuation":`...), []byte(p.Continuation))
+	}
+	if p.Lossy {
+		dst = append(dst, `,"lossy":true`...)
+	}
+	if p.Encoding != "" {
+		dst = quoted(append(dst, `,"encoding":`...), []byte(p.Encoding))
+	}
+	return tool.Result{StructuredContent: append(dst, '}')}, nil
+}
+
+// pageMembers is about what the members of a page take beside their texts, in
+// bytes.
+const pageMembers = 256
+
+// quoted appends text that is valid UTF-8 as a JSON string.
+func quoted(dst, text []byte) []byte {
+	dst, _ = jsontext.AppendQuote(dst, text) // which fails for other text only
+	return dst
 }
 
 var newline = []byte{'\n'}
@@ -337,6 +394,7 @@ type lines struct {
 	count bool      // go on to the end for the number of lines
 	sum   hash.Hash // of the bytes that the stream is made of; nil: not wanted
 	wide  bool      // these are UTF-16
+	stays bool      // the pieces stay as they are, and need not be copied
 
 	line    int64 // the number of the line at offset
 	offset  int64 // of the next piece, in the file
@@ -370,7 +428,11 @@ func (p *lines) take(b []byte) bool {
 		p.start = end - p.size(b)
 	}
 	if wanted := p.wanted(b); wanted > 0 {
-		p.content = append(p.content, b[:wanted]...)
+		if p.content == nil && p.stays {
+			p.content = b[:wanted:wanted]
+		} else {
+			p.content = append(p.content, b[:wanted]...)
+		}
 		b = b[wanted:]
 	}
 	p.offset = end

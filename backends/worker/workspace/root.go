@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -28,7 +29,10 @@ type Root struct {
 	dir   string   // absolute, symbolic links resolved
 	names []string // dir and what it was opened as, for absolute paths
 	root  *os.Root
-	self  fs.FileInfo // what dir was when it was opened
+	self  identity // of dir when it was opened
+
+	plainOnce sync.Once
+	plain     plain
 }
 
 // Open opens an existing directory.
@@ -53,11 +57,14 @@ func Open(dir string) (*Root, error) {
 	if abs != resolved {
 		names = append(names, abs)
 	}
-	return &Root{dir: resolved, names: names, root: root, self: self}, nil
+	return &Root{dir: resolved, names: names, root: root, self: identityOf(self)}, nil
 }
 
 // Close lets go of the directory. Open files stay usable.
-func (r *Root) Close() error { return r.root.Close() }
+func (r *Root) Close() error {
+	r.plainOnce.Do(func() {}) // so that it is not opened any more
+	return errors.Join(r.plain.close(), r.root.Close())
+}
 
 // Dir is the directory's absolute path, symbolic links resolved, as commands
 // in the same environment see it.
@@ -68,8 +75,8 @@ func (r *Root) Dir() string { return r.dir }
 // Commands, which are started by path, would work elsewhere than the Root's
 // methods then.
 func (r *Root) Check() error {
-	info, err := os.Stat(r.dir)
-	if err == nil && os.SameFile(info, r.self) || err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+	now, err := identify(r.dir)
+	if err == nil && now.same(r.self) || err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return nil
 	}
 	return tool.Errorf(tool.EnvironmentLost, "the workspace %s was moved, removed or replaced while it was open", r.dir).
