@@ -1,3 +1,10 @@
+export {
+  type Delegate,
+  type DelegateCommand,
+  type DelegateOptions,
+  type DelegateStreams,
+  delegate,
+} from "./delegate.js";
 export { AdapterError, type ErrorDetail, type ErrorKind, FrameError } from "./errors.js";
 export { RawJSON } from "./json.js";
 export * from "./limits.js";

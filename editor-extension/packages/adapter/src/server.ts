@@ -250,14 +250,20 @@ export class Server {
     const context = this.#context(request, binding, none);
     const initialized = await this.#backend.initialize(binding, context);
     if (request.abort.signal.aborted) throw reasonOf(request.abort.signal);
-    const { root, capabilities = [] } = initialized;
+    const { root } = initialized;
+    const capabilities = [...new Set([...(initialized.capabilities ?? []), ...this.#own()])];
     if (!isRoot(root)) throw new Error("the adapter's root is not an absolute path");
     checkCapabilities(this.#backend, capabilities);
-    this.#ready = { ...initialized, version: VERSION, root, capabilities };
+    this.#ready = { version: VERSION, root, capabilities };
     this.#state = "ready";
     this.#bulk = this.#hostHas("caisson.bulk.v1") && capabilities.includes("caisson.bulk.v1");
     if (this.#bulk) this.#hooks.enableBulk();
     return this.#ready;
+  }
+
+  /** What the kit itself can do. */
+  #own(): readonly string[] {
+    return this.#hostHas("caisson.errors.v1") ? ["caisson.errors.v1"] : [];
   }
 
   #bound(): Initialize {

@@ -308,7 +308,11 @@ export interface ErrorData {
   backend?: string;
   profile?: string;
   sessionId?: string;
-  /** path is the member of the parameters, or the file, that the error is about. */
+  /**
+   * path is what the error is about. With CodeInvalidParams that is always the
+   * member of the parameters, such as "path" or "constraints.timeout", whose file
+   * stands in the message; otherwise the file, or the member of a configuration.
+   */
   path?: string;
 }
 

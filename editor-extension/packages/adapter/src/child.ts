@@ -1,0 +1,93 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import type { Readable, Writable } from "node:stream";
+import { Deferred, unlessAborted } from "./body.js";
+import { AdapterError } from "./errors.js";
+
+/** A program that was started for a delegate. Its standard error is the adapter's. */
+export class Child {
+  readonly #name: string;
+  readonly #process: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #exited = new Deferred<string>();
+
+  private constructor(name: string, process: ChildProcessByStdio<Writable, Readable, null>) {
+    this.#name = name;
+    this.#process = process;
+    process.once("exit", (code, signal) => {
+      this.#exited.resolve(
+        code === 0 ? "" : code === null ? `by ${signal}` : `with exit code ${code}`,
+      );
+    });
+  }
+
+  /** Starts the program, with exactly these variables or else the adapter's. */
+  static async start(
+    command: readonly string[],
+    env: Readonly<Record<string, string>> | undefined,
+  ): Promise<Child> {
+    const [program = "", ...args] = command;
+    const process = spawn(program, args, {
+      stdio: ["pipe", "pipe", "inherit"],
+      // A group of its own, so that nothing of it is left when it must be killed.
+      detached: globalThis.process.platform !== "win32",
+      ...(env !== undefined && { env }),
+    });
+    const child = new Child(program, process);
+    await new Promise<void>((resolve, reject) => {
+      process.once("spawn", resolve);
+      process.once("error", (cause) => {
+        reject(
+          new AdapterError("backendUnavailable", `${program} cannot be started: ${cause.message}`, {
+            cause,
+          }),
+        );
+      });
+    });
+    process.on("error", () => undefined); // a failed kill is told by the exit that does not come
+    return child;
+  }
+
+  /** What it reads. */
+  get input(): Writable {
+    return this.#process.stdin;
+  }
+
+  /** What it writes. */
+  get output(): Readable {
+    return this.#process.stdout;
+  }
+
+  /**
+   * Ends its input and waits for its exit. When that takes longer than `grace`
+   * milliseconds, or `signal` aborts, it is killed with its group. It throws when
+   * it had to be, and when it did not exit with 0.
+   */
+  async close(grace: number, signal: AbortSignal): Promise<void> {
+    this.input.end();
+    const patience = AbortSignal.any([AbortSignal.timeout(grace), signal]);
+    let how: string;
+    try {
+      how = await unlessAborted(this.#exited.promise, patience);
+    } catch {
+      this.#kill();
+      await this.#exited.promise;
+      throw new AdapterError("outcomeUnknown", `${this.#name} did not end in time and was killed`, {
+        hint: "something of it may be left, also where it works remotely",
+      });
+    } finally {
+      this.output.destroy();
+    }
+    if (how !== "") throw new Error(`${this.#name} ended ${how}`);
+  }
+
+  #kill(): void {
+    const { pid } = this.#process;
+    if (pid === undefined || this.#process.exitCode !== null || this.#process.signalCode !== null)
+      return;
+    try {
+      if (process.platform === "win32") this.#process.kill("SIGKILL");
+      else process.kill(-pid, "SIGKILL");
+    } catch {
+      this.#process.kill("SIGKILL"); // its group is gone or never was
+    }
+  }
+}
