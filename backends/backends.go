@@ -223,6 +223,9 @@ type PruneOptions struct {
 	// knows.
 	Store string
 	Live  map[string]bool
+	// Profiles name the machines to look at, for backends that reach several:
+	// those of the configuration and of the saved sessions.
+	Profiles []profile.Profile
 }
 
 // Resource is something that a backend made.

@@ -117,12 +117,16 @@ func (m *Manager) Prune(ctx context.Context, r PruneRequest) ([]backends.Resourc
 	if err != nil {
 		return nil, err
 	}
+	profiles, err := m.everyProfile()
+	if err != nil {
+		return nil, err
+	}
 	var all []backends.Resource
 	var errs []error
 	for _, kind := range kinds {
 		backend, _ := m.o.Registry.Get(kind)
 		found, err := backend.Prune(ctx, backends.PruneOptions{
-			DryRun: r.DryRun, OlderThan: r.OlderThan, Store: m.store.ID(), Live: bound,
+			DryRun: r.DryRun, OlderThan: r.OlderThan, Store: m.store.ID(), Live: bound, Profiles: profiles,
 		})
 		all = append(all, found...)
 		if err != nil {
@@ -130,6 +134,32 @@ func (m *Manager) Prune(ctx context.Context, r PruneRequest) ([]backends.Resourc
 		}
 	}
 	return all, errors.Join(errs...)
+}
+
+// everyProfile are the configured profiles and those of the saved sessions, whose
+// own may have been edited or taken out since.
+func (m *Manager) everyProfile() ([]profile.Profile, error) {
+	list, err := m.store.List()
+	if err != nil {
+		return nil, known(err)
+	}
+	var all []profile.Profile
+	// What of the configuration can be read is worth looking at.
+	c, err := m.o.Config.Load()
+	if err != nil {
+		m.o.Log.Warn("prune looks at the profiles that could be read only", "reason", err)
+	}
+	for _, p := range c.Profiles {
+		if p.Problem == nil {
+			all = append(all, p.Profile)
+		}
+	}
+	for _, l := range list {
+		if l.Err == nil {
+			all = append(all, l.Profile)
+		}
+	}
+	return all, nil
 }
 
 // boundEnvironments are those that a session may still come back to. A binding
