@@ -1,0 +1,27 @@
+package ssh
+
+import "time"
+
+// Limits and waits of this package, each with its reason.
+const (
+	// answerTimeout bounds one short command on the machine: a slow link and a
+	// startup file that takes its time.
+	answerTimeout = 30 * time.Second
+	// uploadTimeout bounds the upload of the worker: 30 MiB at 1 Mbit/s.
+	uploadTimeout = 5 * time.Minute
+	// cleanupTimeout bounds what is done after a failure or a cancellation, when
+	// the caller's own context is of no use any more.
+	cleanupTimeout = 30 * time.Second
+	// exitTimeout is how long the end of a stream is waited for to say why it
+	// ended.
+	exitTimeout = 2 * time.Second
+	// checkTimeout bounds a check as a whole: a first upload too.
+	checkTimeout = uploadTimeout + time.Minute
+	// workerAge is for how long a worker of another build that nothing runs is
+	// kept: services of several versions may take turns.
+	workerAge = 7 * 24 * time.Hour
+	// maxQuoted is how much of what a machine printed an error quotes, in bytes.
+	maxQuoted = 300
+	// maxPlaced is how many machines' workers are remembered.
+	maxPlaced = 256
+)

@@ -1,0 +1,100 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/remote"
+)
+
+// Prune removes, on the machines of the profiles that it is told of, directories
+// of the store whose environment it no longer knows and whose owner, a process of
+// this machine, is dead; and workers that nobody uses.
+func (b *Backend) Prune(ctx context.Context, o backends.PruneOptions) ([]backends.Resource, error) {
+	var found []backends.Resource
+	var failures []error
+	seen := map[string]bool{}
+	for _, p := range o.Profiles {
+		if p.Backend != profile.SSH {
+			continue
+		}
+		some, err := b.pruneMachine(ctx, p, o, seen)
+		found = append(found, some...)
+		if err != nil {
+			failures = append(failures, err)
+		}
+	}
+	return found, errors.Join(failures...)
+}
+
+// pruneMachine looks at one profile's machine, unless it was seen.
+func (b *Backend) pruneMachine(ctx context.Context, p profile.Profile, o backends.PruneOptions, seen map[string]bool) ([]backends.Resource, error) {
+	conn, m, key, err := b.reach(ctx, p, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if seen[key+p.Workspace] {
+		return nil, nil
+	}
+	seen[key+p.Workspace] = true
+
+	var found []backends.Resource
+	err = b.withWorker(ctx, m, key, p, nil, func(placed placement) error {
+		ask := func(r remote.SiteRequest) (remote.SiteReply, error) {
+			r.Sum, r.Directory = placed.sum, p.Workspace
+			return m.site(ctx, answerTimeout+p.ShutdownTimeout, placed.program, r)
+		}
+		listed, err := ask(remote.SiteRequest{Action: remote.SiteList, Record: remote.SiteRecord{Store: o.Store}})
+		if err != nil {
+			return err
+		}
+		var failures []error
+		for _, f := range listed.Found {
+			if !ownerless(o, f.Record, time.Now()) {
+				continue
+			}
+			if !o.DryRun {
+				r := remote.SiteRequest{Action: remote.SiteRemove, Record: f.Record, Replace: f.Record.Nonce, ShutdownMS: p.ShutdownTimeout.Milliseconds()}
+				if f.Name != f.Record.Environment {
+					r.Name = f.Name
+				}
+				if _, err := ask(r); err != nil {
+					failures = append(failures, err)
+					continue
+				}
+			}
+			found = append(found, backends.Resource{
+				Backend: b.Kind(), Kind: "directory", ID: m.name + ":" + p.Workspace + "/" + f.Name,
+				Environment: f.Record.Environment, Session: f.Record.Session, CreatedAt: f.Record.CreatedAt,
+				Reason: "its session is gone and the service that made it is dead",
+			})
+		}
+		if placed.sum != "" {
+			swept, err := ask(remote.SiteRequest{Action: remote.SiteSweep, OlderThanMS: max(o.OlderThan, workerAge).Milliseconds(), DryRun: o.DryRun})
+			if err != nil {
+				failures = append(failures, err)
+			}
+			for _, dir := range swept.Swept {
+				found = append(found, backends.Resource{
+					Backend: b.Kind(), Kind: "worker", ID: m.name + ":" + dir,
+					Reason: "nothing runs it and nobody has used it for a week",
+				})
+			}
+		}
+		return errors.Join(failures...)
+	})
+	return found, err
+}
+
+// ownerless reports whether nobody owns a directory any more: it is of this
+// store, the store does not know its environment, and its maker is a process of
+// this machine that is proven dead. What another host or another store made is
+// never touched.
+func ownerless(o backends.PruneOptions, r remote.SiteRecord, now time.Time) bool {
+	return r.Store == o.Store && !o.Live[r.Environment] && ownerOf(r).Dead() &&
+		(o.OlderThan <= 0 || now.Sub(r.CreatedAt) >= o.OlderThan)
+}
