@@ -77,6 +77,12 @@ type service struct {
 // start starts a service, which the test's end shuts down.
 func (r *rig) start() *service {
 	r.t.Helper()
+	return r.startWith(config.File(r.config))
+}
+
+// startWith starts a service with another configuration.
+func (r *rig) startWith(c config.Source) *service {
+	r.t.Helper()
 	store, err := artifacts.Open(filepath.Join(r.dir, "artifacts"), artifacts.Options{})
 	if err != nil {
 		r.t.Fatal(err)
@@ -84,7 +90,7 @@ func (r *rig) start() *service {
 	s := &service{t: r.t, rig: r, sink: newRecorder(), store: store}
 	s.Manager, err = session.New(session.Options{
 		StateDir: filepath.Join(r.dir, "state"), RuntimeDir: filepath.Join(r.dir, "run"),
-		Config:   config.File(r.config),
+		Config:   c,
 		Registry: backends.NewRegistry(r.world.backend(profile.Local), r.world.backend(profile.Docker)),
 		// The store is opened by each service, as two processes would.
 		Artifacts: store, Sink: s.sink,
