@@ -1,9 +1,14 @@
 package adapterkit
 
 import (
+	"context"
 	"errors"
 	"io"
+	"sync"
 	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
 )
 
 // DelegateOptions name the peer that a [Delegated] forwards to. Exactly one of
@@ -40,19 +45,30 @@ const (
 // Delegated is a Backend that forwards every request, unchanged, to one peer. It
 // starts it at initialize with the identical, full binding, checks its version,
 // its root and the capabilities that are required, and passes on its replies,
-// errors, events and callbacks. What it has not announced it is not sent by the
-// host. It does not search, retry or replace: a peer that fails is closed at once,
-// and the session with it ([Session.Fail]).
+// errors, events and callbacks. It does not search, retry or replace: a peer that
+// fails is closed at once, and the session with it ([Session.Fail]).
 //
-// To do something about the requests on their way, embed it and override Handle.
+// A request that is cancelled is cancelled at the peer, which has 35 s to end it;
+// then it has failed.
+//
+// To do something about requests on their way, embed a Delegated and override
+// Handle.
 type Delegated struct {
 	o DelegateOptions
+
+	mu   sync.Mutex
+	peer *peer // nil until initialize
 }
+
+var _ Backend = (*Delegated)(nil)
 
 // Delegate makes a Delegated. It starts nothing; its error is about the options.
 func Delegate(o DelegateOptions) (*Delegated, error) {
 	if err := o.check(); err != nil {
 		return nil, err
+	}
+	if o.ShutdownGrace == 0 {
+		o.ShutdownGrace = DefaultShutdownGrace
 	}
 	return &Delegated{o: o}, nil
 }
@@ -72,4 +88,44 @@ func (o DelegateOptions) check() error {
 		return errors.New("adapterkit: ShutdownGrace must be from 1 ms to 2147483647 ms")
 	}
 	return nil
+}
+
+// Initialize starts the peer and hands the binding on.
+func (d *Delegated) Initialize(ctx context.Context, s *Session, _ wire.Initialize) (wire.Initialized, error) {
+	p, err := d.connect(s)
+	if err != nil {
+		return wire.Initialized{}, err
+	}
+	d.mu.Lock()
+	d.peer = p
+	d.mu.Unlock()
+	out, err := p.initialize(ctx, s.raw, d.o.Capabilities)
+	if err != nil {
+		return wire.Initialized{}, errors.Join(err, p.close())
+	}
+	p.watch(s)
+	return out, nil
+}
+
+// Handle forwards a request.
+func (d *Delegated) Handle(ctx context.Context, r *Request) (wire.Response, error) {
+	d.mu.Lock()
+	p := d.peer
+	d.mu.Unlock()
+	if p == nil {
+		return wire.Response{}, tool.Errorf(tool.Internal, "%s came before the peer was started", r.Method)
+	}
+	return p.forward(ctx, r)
+}
+
+// Close ends the peer's input and waits for its exit, for at most the shutdown
+// grace; then it is killed, and the error says that something may be left.
+func (d *Delegated) Close(context.Context) error {
+	d.mu.Lock()
+	p := d.peer
+	d.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	return p.close()
 }

@@ -68,7 +68,7 @@ func Run(ctx context.Context, b Backend, o Options) error {
 	server := wire.NewServer(&stdio{in: o.In, out: o.Out}, a, wire.ServerOptions{Log: o.Log})
 	a.session = &Session{lifetime: lifetime, emit: server.Emit, fail: fail}
 	err := server.Serve(serving)
-	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+	if errors.Is(err, errAsked) || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		err = nil // it was told to end
 	}
 	over()
@@ -82,6 +82,9 @@ func Run(ctx context.Context, b Backend, o Options) error {
 	}
 	return err
 }
+
+// errAsked ends a session that the host has asked to end.
+var errAsked = errors.New("the host asked for the end")
 
 // adapter is the handler of a connection: it puts a Backend behind what every
 // adapter must keep to.

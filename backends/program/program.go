@@ -152,11 +152,14 @@ func (p *Program) Read(b []byte) (int, error) {
 // Write writes to its input.
 func (p *Program) Write(b []byte) (int, error) { return p.in.Write(b) }
 
-// Close ends the program's input and waits until it has exited, for at most the
-// grace; then it is killed with its descendants, and the error has [ErrKilled] in
-// its chain. Another error says that it exited badly after its input had ended.
-// Closing again waits and returns the same.
-func (p *Program) Close() error {
+// Close is CloseWithin the grace that the program was started with.
+func (p *Program) Close() error { return p.CloseWithin(p.grace) }
+
+// CloseWithin ends the program's input and waits until it has exited, for at most
+// the grace; then it is killed with its descendants, and the error has [ErrKilled]
+// in its chain. Another error says that it exited badly after its input had
+// ended. Closing again waits and returns the same.
+func (p *Program) CloseWithin(grace time.Duration) error {
 	p.closed.Do(func() {
 		p.mu.Lock()
 		p.closing = true
@@ -168,7 +171,7 @@ func (p *Program) Close() error {
 		default:
 		}
 		_ = p.in.Close() // a write that is blocked fails by it
-		p.closeErr = p.end()
+		p.closeErr = p.end(grace)
 		_ = p.out.Close()
 	})
 	return p.closeErr
@@ -176,7 +179,7 @@ func (p *Program) Close() error {
 
 // end waits for the exit. Meanwhile nobody else may be reading, and a program
 // that still writes must not wait for that.
-func (p *Program) end() error {
+func (p *Program) end(within time.Duration) error {
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
@@ -186,7 +189,7 @@ func (p *Program) end() error {
 		_ = p.out.Close()
 		<-drained
 	}()
-	grace := time.NewTimer(p.grace)
+	grace := time.NewTimer(within)
 	defer grace.Stop()
 	select {
 	case <-p.exited:
@@ -194,7 +197,7 @@ func (p *Program) end() error {
 	case <-grace.C:
 	}
 	p.tree.kill()
-	killed := fmt.Errorf("%s: %w after %v; what it had begun elsewhere may go on", p.name, ErrKilled, p.grace)
+	killed := fmt.Errorf("%s: %w after %v; what it had begun elsewhere may go on", p.name, ErrKilled, within)
 	reaping := time.NewTimer(reap)
 	defer reaping.Stop()
 	select {

@@ -129,7 +129,7 @@ func (e *Environment) connect(ctx context.Context, w when) error {
 			e.log.Debug("connected", "shared_socket", shared)
 			return nil
 		}
-		if !retryable(err) || budget.Err() != nil {
+		if !retryable(err) || e.o.OneAttempt || budget.Err() != nil {
 			return e.disconnected(w, spent(ctx, budget, err))
 		}
 		e.log.Debug("connecting failed, trying again", "error", err)
@@ -165,6 +165,7 @@ func retryable(err error) bool {
 	return errors.As(err, &e) && e.Retryable
 }
 
+// hintOf is the hint of the [tool.Error] in err's chain, if there is one.
 func hintOf(err error) string {
 	var e *tool.Error
 	if errors.As(err, &e) {
@@ -247,7 +248,7 @@ func (e *Environment) handshake(ctx context.Context, stream Stream, data wire.In
 	defer cancel()
 	c := wire.NewClient(stream, wire.ClientOptions{
 		Token: e.b.Secrets.Token, Mark: stream.Mark,
-		OnEvent: e.event, CancelGrace: e.o.CancelGrace, Log: e.log,
+		OnEvent: e.event, OnCallback: invoke, CancelGrace: e.o.CancelGrace, Log: e.log,
 	})
 	in, err := c.Initialize(ctx, data)
 	if err == nil {

@@ -33,6 +33,11 @@ const (
 	// requestTimeout bounds requests that have no timeout of their own: about
 	// processes, files and exports. Waits that were asked for come on top.
 	requestTimeout = 60 * time.Second
+	// programGrace is what a program may take beyond its own timeout to end by it
+	// and answer.
+	programGrace = 5 * time.Second
+	// probeGrace is how long a probe that is out of time waits for a late answer.
+	probeGrace = time.Second
 	// quiesceTimeout is how long calls in flight may take to end when the
 	// environment is let go of.
 	quiesceTimeout = 5 * time.Second

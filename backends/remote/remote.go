@@ -62,6 +62,9 @@ type Options struct {
 	// ConnectBudget bounds all attempts of one connect together; 0 means
 	// [DefaultConnectBudget].
 	ConnectBudget time.Duration
+	// OneAttempt says that a connect is one attempt: what fails is not tried again
+	// by itself, however much it looks as if it might pass.
+	OneAttempt bool
 	// Patience is how long a call waits for a connection while the environment
 	// cannot be attached to; 0 means [DefaultPatience].
 	Patience time.Duration
@@ -101,6 +104,7 @@ type Environment struct {
 var (
 	_ backends.Environment = (*Environment)(nil)
 	_ backends.FileSystem  = (*Environment)(nil)
+	_ backends.CodeRunner  = (*Environment)(nil)
 )
 
 // Open creates the environment, or attaches to it when b is marked provisioned,

@@ -153,11 +153,16 @@ func (c *Client) initialize(ctx context.Context, in Initialize) (Initialized, er
 }
 
 // noHandshake is the error of an initialize that no reply came to. What a peer
-// printed instead of one it will print again.
+// printed instead of one it will print again; a stream that knows more about its
+// end than that has said so by a [tool.Error].
 func noHandshake(err error) error {
 	e := tool.Errorf(tool.BackendUnavailable, "the far end did not answer initialize: %w", err)
 	var bad *FrameError
+	var said *tool.Error
 	e.Retryable = !errors.As(err, &bad)
+	if errors.As(err, &said) {
+		e.Retryable, e.Hint = said.Retryable, said.Hint
+	}
 	return e
 }
 

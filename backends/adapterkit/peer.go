@@ -1,0 +1,186 @@
+package adapterkit
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/caisson-dev/caisson/backends/program"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
+)
+
+// peer is the connection of a Delegated.
+type peer struct {
+	name   string
+	client *wire.Client
+	stream io.Closer
+	// leaving says that the peer was told to end, so that its end is no failure.
+	leaving atomic.Bool
+	watched sync.WaitGroup
+}
+
+// connect starts the peer, or takes the connection that there is.
+func (d *Delegated) connect(s *Session) (*peer, error) {
+	var stream io.ReadWriteCloser
+	name := "the delegated peer"
+	if len(d.o.Command) == 0 {
+		stream = &given{Reader: d.o.Output, Writer: d.o.Input, close: d.o.Close}
+	} else {
+		name = d.o.Command[0]
+		p, err := program.Start(program.Options{
+			Argv: d.o.Command, Env: d.o.Env, Stderr: os.Stderr, Grace: d.o.ShutdownGrace,
+		})
+		if err != nil {
+			return nil, tool.Errorf(tool.BackendUnavailable, "%s cannot be started: %w", name, err)
+		}
+		stream = p
+	}
+	p := &peer{name: name, stream: stream}
+	p.client = wire.NewClient(stream, wire.ClientOptions{
+		Token:   newToken(),
+		OnEvent: s.EmitProcess,
+		OnCallback: func(ctx context.Context, call wire.ToolCall) (tool.Result, error) {
+			// The context of a callback is that of the request that it belongs to.
+			r, _ := ctx.Value(callerKey{}).(*Request)
+			if r == nil {
+				return tool.Result{}, errors.New("a callback without a program")
+			}
+			return r.InvokeTool(ctx, call)
+		},
+	})
+	return p, nil
+}
+
+// callerKey is the key of the request that is being forwarded.
+type callerKey struct{}
+
+func newToken() string {
+	var b [32]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// initialize hands the binding on, byte for byte, and checks the answer.
+func (p *peer) initialize(ctx context.Context, binding json.RawMessage, required []string) (wire.Initialized, error) {
+	var out wire.Initialized
+	reply, err := p.client.Do(ctx, wire.ClientRequest{Method: wire.MethodInitialize, Data: binding})
+	if err != nil {
+		return out, p.about(err)
+	}
+	if err := reply.Decode(&out); err != nil {
+		return out, err
+	}
+	switch {
+	case out.Version != wire.Version:
+		return out, tool.Errorf(tool.ProtocolMismatch, "%s speaks protocol %d; this adapter speaks %d", p.name, out.Version, wire.Version)
+	case !path.IsAbs(out.Root) && !filepath.IsAbs(out.Root):
+		return out, tool.Errorf(tool.ProtocolMismatch, "%s answered with the root %q, which is not an absolute path", p.name, out.Root)
+	}
+	for _, c := range required {
+		if !slices.Contains(out.Capabilities, c) {
+			return out, tool.Errorf(tool.Unsupported, "%s lacks the capability %s", p.name, c)
+		}
+	}
+	out.Socket = nil // it leads past the adapter
+	return out, nil
+}
+
+// about says which peer a lost connection was to.
+func (p *peer) about(err error) error {
+	if p.client.Err() == nil {
+		return err
+	}
+	return &tool.Error{Kind: tool.BackendUnavailable, Message: p.lost().Error(), Err: err}
+}
+
+// lost says how the connection was lost.
+func (p *peer) lost() error {
+	reason := p.client.Err()
+	if x, ok := p.stream.(*program.Program); ok {
+		if err := x.Err(); err != nil {
+			return err
+		}
+	}
+	if errors.Is(reason, io.EOF) {
+		return fmt.Errorf("%s closed its output", p.name)
+	}
+	return fmt.Errorf("the connection to %s failed: %w", p.name, reason)
+}
+
+// watch ends the session when the peer ends.
+func (p *peer) watch(s *Session) {
+	p.watched.Go(func() {
+		<-p.client.Done()
+		if p.leaving.Load() {
+			s.Fail(errAsked)
+			return
+		}
+		_ = p.stream.Close() // at once; its end is what lost tells
+		s.Fail(p.lost())
+	})
+}
+
+// forward sends a request on and waits for its reply.
+func (p *peer) forward(ctx context.Context, r *Request) (wire.Response, error) {
+	ctx = context.WithValue(ctx, callerKey{}, r)
+	var data any
+	if r.Data != nil {
+		data = r.Data
+	}
+	switch r.Method {
+	case wire.MethodExportStream:
+		size, body, err := p.client.Stream(ctx, r.Method, data)
+		if err != nil {
+			return wire.Response{}, err
+		}
+		return wire.Response{Data: struct{}{}, Stream: body, Size: size}, nil
+	case wire.MethodShutdown:
+		p.leaving.Store(true)
+	}
+	reply, err := p.client.Do(ctx, wire.ClientRequest{Method: r.Method, Data: data, Body: r.Body})
+	if err != nil {
+		return wire.Response{}, err
+	}
+	response := wire.Response{Body: reply.Body}
+	if reply.Data != nil {
+		response.Data = reply.Data
+	}
+	return response, nil
+}
+
+// close ends the connection and waits for the peer's end.
+func (p *peer) close() error {
+	p.leaving.Store(true)
+	// The stream says how the peer ended, whoever closes it first.
+	err := p.client.Close()
+	if again := p.stream.Close(); err == nil {
+		err = again
+	}
+	p.watched.Wait()
+	return err
+}
+
+// given is a connection that the author made.
+type given struct {
+	io.Reader
+	io.Writer
+	close func() error
+	once  sync.Once
+	err   error
+}
+
+func (g *given) Close() error {
+	g.once.Do(func() { g.err = g.close() })
+	return g.err
+}

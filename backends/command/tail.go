@@ -1,0 +1,93 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// tail keeps the end of what an adapter prints to standard error, and gives it
+// back without the secrets that the adapter was told.
+type tail struct {
+	secrets [][]byte // as they stand and as JSON has them, longest first
+
+	mu   sync.Mutex
+	max  int // bytes that are kept
+	data []byte
+	cut  bool // data begins anywhere, perhaps within a secret
+}
+
+// newTail makes a tail. More than is shown is kept, so that a secret that begins
+// before what is shown is known for what it is.
+func newTail(secrets []string) *tail {
+	t := &tail{}
+	for _, s := range secrets {
+		for _, line := range append([]string{s}, strings.Split(s, "\n")...) {
+			if line = strings.TrimSpace(line); len(line) < minSecret {
+				continue
+			}
+			t.secrets = append(t.secrets, []byte(line))
+			if quoted, err := json.Marshal(line); err == nil && len(quoted) != len(line)+2 {
+				t.secrets = append(t.secrets, quoted[1:len(quoted)-1])
+			}
+		}
+	}
+	slices.SortFunc(t.secrets, func(a, b []byte) int { return len(b) - len(a) })
+	t.max = stderrBytes
+	if len(t.secrets) > 0 {
+		t.max += len(t.secrets[0])
+	}
+	return t
+}
+
+// Write keeps the last bytes.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p[max(0, len(p)-t.max):]...)
+	if over := len(t.data) - t.max; over > 0 {
+		t.data = append(t.data[:0], t.data[over:]...)
+	}
+	t.cut = t.cut || len(t.data) == t.max
+	return len(p), nil
+}
+
+// clean is what was kept, from where on no secret has lost its beginning, and
+// without secrets.
+func (t *tail) clean() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	start := 0
+	for t.cut && start < t.max-stderrBytes && start < len(t.data) {
+		start += max(1, t.secretAt(t.data[start:]))
+	}
+	data := bytes.Clone(t.data[start:])
+	for _, s := range t.secrets {
+		data = bytes.ReplaceAll(data, s, []byte("[secret]"))
+	}
+	return data[max(0, len(data)-stderrBytes):]
+}
+
+// secretAt is the length of the secret that data begins with, else 0.
+func (t *tail) secretAt(data []byte) int {
+	for _, s := range t.secrets {
+		if bytes.HasPrefix(data, s) {
+			return len(s)
+		}
+	}
+	return 0
+}
+
+// String is the end of what was kept, at most [stderrBytes] long, as text
+// without control characters.
+func (t *tail) String() string {
+	text := strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(string(t.clean()), "�"))
+	return strings.TrimSpace(text)
+}
