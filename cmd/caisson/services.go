@@ -13,8 +13,10 @@ import (
 
 	"github.com/caisson-dev/caisson/artifacts"
 	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/command"
 	"github.com/caisson-dev/caisson/backends/docker"
 	"github.com/caisson-dev/caisson/backends/local"
+	"github.com/caisson-dev/caisson/backends/worker/tools"
 	"github.com/caisson-dev/caisson/rpc"
 	"github.com/caisson-dev/caisson/session"
 	"github.com/caisson-dev/caisson/session/config"
@@ -54,6 +56,7 @@ func (a *app) paths(o rpc.OpenOptions) (config.Paths, error) {
 // registry makes the backends of this build. A new one is a line here.
 func registry(log *slog.Logger) *backends.Registry {
 	return backends.NewRegistry(
+		command.New(command.Options{Tools: tools.Descriptions(), Log: log}),
 		local.New(local.Options{Log: log}),
 		docker.New(docker.Options{Version: version, Log: log}),
 	)

@@ -6,8 +6,8 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
-// descriptions are all workspace tools, sorted by name.
-func descriptions() []tool.Description {
+// Descriptions are all workspace tools of the protocol, sorted by name.
+func Descriptions() []tool.Description {
 	read, write := tool.Annotations{ReadOnly: true}, tool.Annotations{Destructive: true}
 	describe := func(name string, group tool.Group, a tool.Annotations, text, schema string) tool.Description {
 		return tool.Description{Name: name, Group: group, Description: text, InputSchema: json.RawMessage(schema), Annotations: a}

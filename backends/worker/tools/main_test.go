@@ -132,7 +132,7 @@ func request(t testing.TB, name string, a args) tool.Request {
 // only are the arguments that the tool takes.
 func (a args) only(t testing.TB, name string) args {
 	t.Helper()
-	for _, d := range descriptions() {
+	for _, d := range Descriptions() {
 		if d.Name != name {
 			continue
 		}

@@ -154,7 +154,7 @@ func ended(ctx context.Context) error {
 
 // unknown is the error of a tool that is not in the set.
 func (s *Set) unknown(name string) error {
-	i := slices.IndexFunc(descriptions(), func(d tool.Description) bool { return d.Name == name })
+	i := slices.IndexFunc(Descriptions(), func(d tool.Description) bool { return d.Name == name })
 	if i < 0 {
 		var names []string
 		for _, d := range s.Descriptions() {
@@ -171,7 +171,7 @@ func (s *Set) unknown(name string) error {
 
 // Descriptions are the tools that this set can run, sorted by name.
 func (s *Set) Descriptions() []tool.Description {
-	all := slices.DeleteFunc(descriptions(), func(d tool.Description) bool { return s.tools[d.Name] == nil })
+	all := slices.DeleteFunc(Descriptions(), func(d tool.Description) bool { return s.tools[d.Name] == nil })
 	if s.o.Foreground {
 		for i := range all {
 			if all[i].Name == "bash" {

@@ -134,7 +134,7 @@ func TestEndedCalls(t *testing.T) {
 
 // TestDescriptions compares the schemas with what the tools decode.
 func TestDescriptions(t *testing.T) {
-	all := descriptions()
+	all := Descriptions()
 	if !slices.IsSortedFunc(all, func(a, b tool.Description) int { return cmp.Compare(a.Name, b.Name) }) {
 		t.Error("they are not sorted")
 	}
