@@ -28,11 +28,8 @@ func (s *live) environment(ctx context.Context, p backends.Progress) (backends.E
 	s.mu.Lock()
 	switch {
 	case s.over:
-		s.mu.Unlock()
-		if cause := context.Cause(s.life); cause != nil {
-			return nil, known(cause)
-		}
-		return nil, tool.Errorf(tool.Cancelled, "%w", errShutdown)
+		defer s.mu.Unlock()
+		return nil, s.gone()
 	case s.env != nil:
 		defer s.mu.Unlock()
 		return s.env, nil

@@ -86,7 +86,7 @@ func (m *Manager) own(id string) (*live, error) {
 
 // abandon gives up a session that was taken and not changed.
 func (s *live) abandon() error {
-	_, err := s.finish(context.Background(), errors.New("the session was not opened"))
+	_, err := s.finish(context.Background(), notOpen(s.id))
 	s.m.remove(s)
 	return errors.Join(err, s.lock.Release())
 }

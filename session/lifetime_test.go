@@ -345,6 +345,48 @@ func TestShutdownHasABudget(t *testing.T) {
 	other.openWhenFree(t, "two")
 }
 
+// While the service shuts down, and afterwards, a call on a session that it had
+// hears that, and never that there is no such session.
+func TestShutdownIsTold(t *testing.T) {
+	s := newRig(t).start()
+	v := s.open(session.OpenRequest{})
+	m := s.Manager
+	over := make(chan struct{})
+	told := make(chan error)
+	go func() {
+		defer close(told)
+		for {
+			last := false
+			select {
+			case <-over:
+				last = true
+			default:
+			}
+			if _, err := m.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "request", Arguments: []byte(`{}`)}); err != nil {
+				told <- err
+			}
+			if last {
+				return
+			}
+		}
+	}()
+	go func() {
+		defer close(over)
+		s.stop()
+	}()
+	count := 0
+	for err := range told {
+		count++
+		wantKind(t, err, tool.Cancelled)
+		if !strings.Contains(err.Error(), "shutting down") {
+			t.Errorf("it says %v", err)
+		}
+	}
+	if count == 0 {
+		t.Error("calls go on after the shutdown")
+	}
+}
+
 // openWhenFree opens the session as soon as its last owner gave it up.
 func (s *service) openWhenFree(t *testing.T, id string) {
 	t.Helper()

@@ -91,17 +91,25 @@ func (s *live) begin(ctx context.Context) (_ context.Context, done func(), err e
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
-		return nil, nil, unknownSession(s.id)
+		return nil, nil, s.gone()
 	}
 	s.busy.Add(1)
 	s.saved.LastUsedAt = s.m.o.Now()
-	ctx, cancel := context.WithCancelCause(ctx)
-	unhook := context.AfterFunc(s.life, func() { cancel(context.Cause(s.life)) })
+	ctx, release := backends.Within(ctx, s.life)
 	return ctx, func() {
-		unhook()
-		cancel(nil)
+		release()
 		s.busy.Done()
 	}, nil
+}
+
+// gone is why nothing begins any more in a session that is over. The caller
+// holds mu.
+func (s *live) gone() error {
+	cause := context.Cause(s.life)
+	if cause == nil || errors.Is(cause, errShutdown) {
+		return tool.Errorf(tool.Cancelled, "%w", errShutdown)
+	}
+	return known(cause)
 }
 
 // quiet waits until the requests in flight have ended.

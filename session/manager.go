@@ -164,13 +164,24 @@ func (m *Manager) find(id string) *live {
 
 // use finds an open session for a request, or says that there is none.
 func (m *Manager) use(id string) (*live, error) {
-	if s := m.find(id); s != nil {
+	m.mu.Lock()
+	s, down := m.sessions[id], m.down
+	m.mu.Unlock()
+	switch {
+	case s != nil:
 		return s, nil
+	case down:
+		// It may have been open a moment ago.
+		return nil, tool.Errorf(tool.Cancelled, "%w", errShutdown)
 	}
 	if _, err := m.load(id); err != nil {
 		return nil, err
 	}
-	return nil, tool.Errorf(tool.SessionNotFound, "the session %q is not open in this service", id).
+	return nil, notOpen(id)
+}
+
+func notOpen(id string) error {
+	return tool.Errorf(tool.SessionNotFound, "the session %q is not open in this service", id).
 		WithHint("Open it by its id first: it resumes as it was.")
 }
 

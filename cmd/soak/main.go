@@ -36,12 +36,13 @@ func main() {
 	duration := flag.Duration("for", 10*time.Minute, "how long")
 	sessions := flag.Int("sessions", 50, "how many sessions there are at a time")
 	docker := flag.String("docker", "auto", "containers too: yes, no, or auto when an engine answers")
+	keep := flag.Bool("keep", false, "after a failure leave everything running, to be looked at")
 	flag.Parse()
 	if *seed == 0 {
 		*seed = rand.Uint64() >> 16 // short enough to be typed
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *caisson, *docker, *seed, *duration, *sessions)
+	err := run(ctx, *caisson, *docker, *seed, *duration, *sessions, *keep)
 	stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "soak: %v\nsoak: SEED=%d repeats the plan\n", err, *seed)
@@ -49,7 +50,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, caisson, docker string, seed uint64, duration time.Duration, sessions int) error {
+func run(ctx context.Context, caisson, docker string, seed uint64, duration time.Duration, sessions int, keep bool) error {
 	image, err := containerImage(ctx, docker)
 	if err != nil {
 		return err
@@ -66,6 +67,9 @@ func run(ctx context.Context, caisson, docker string, seed uint64, duration time
 	}
 	if err != nil {
 		fmt.Printf("\n%s\nThe directory is kept: %s\n", w.journal, w.dir)
+		if keep {
+			return err
+		}
 		return errors.Join(err, w.abandon())
 	}
 	fmt.Print(w.tally)
