@@ -16,8 +16,6 @@ import (
 // refuse says which members of the profile ask for what is not there.
 func refuse(p profile.Profile) error {
 	switch {
-	case p.ContainerPolicy == profile.PolicyPerCall:
-		return unsupported(p, "container_policy per_call").WithHint("use per_session, whose container is removed with the session")
 	case len(p.AllowedHosts) > 0:
 		return unsupported(p, "allowed_hosts").WithHint("use network none or enabled")
 	}

@@ -91,12 +91,19 @@ func (b *Backend) Open(ctx context.Context, binding backends.Binding, p backends
 	if err != nil {
 		return nil, err
 	}
-	return remote.Open(ctx, h, binding, p, remote.Options{
+	env, err := remote.Open(ctx, h, binding, p, remote.Options{
 		Backend:                  b.Kind(),
 		Root:                     binding.Profile.Workspace,
 		RequireExistingWorkspace: true, // it is a mount
 		Log:                      b.log,
 	})
+	switch {
+	case err != nil:
+		return nil, err
+	case binding.Profile.ContainerPolicy == profile.PolicyPerCall:
+		return newPerCall(env, h, binding), nil
+	}
+	return env, nil
 }
 
 // host prepares what reaches a binding's container, with the opened folder

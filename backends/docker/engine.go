@@ -310,6 +310,7 @@ func (e *engine) create(ctx context.Context, s containerSpec) (string, error) {
 		WorkingDir: "/", StopSignal: "SIGTERM", StopTimeout: &stop,
 		// What an image wants to be watched by runs in no container of ours.
 		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		OpenStdin:   s.Interactive, StdinOnce: s.Interactive, AttachStdin: s.Interactive,
 	}
 	host := &container.HostConfig{
 		NetworkMode: container.NetworkMode(s.Network), AutoRemove: s.AutoRemove, ReadonlyRootfs: s.ReadOnlyRoot,
@@ -319,6 +320,9 @@ func (e *engine) create(ctx context.Context, s containerSpec) (string, error) {
 		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
 		// As much swap as memory would double what the profile allows.
 		Resources: container.Resources{NanoCPUs: s.NanoCPUs, Memory: s.Memory, MemorySwap: s.Memory},
+	}
+	if s.NoLog {
+		host.LogConfig = container.LogConfig{Type: "none"}
 	}
 	if s.Pids > 0 {
 		host.PidsLimit = &s.Pids
@@ -357,7 +361,12 @@ func (e *engine) container(ctx context.Context, name string) (containerInfo, err
 	if err != nil {
 		return containerInfo{}, e.failed("looking for the container "+name, err)
 	}
-	info := containerInfo{ID: found.ID, Name: strings.TrimPrefix(found.Name, "/")}
+	info := containerInfo{ID: found.ID, Image: found.Image, Name: strings.TrimPrefix(found.Name, "/"), Volumes: map[string]string{}}
+	for _, m := range found.Mounts {
+		if m.Type == mount.TypeVolume {
+			info.Volumes[m.Destination] = m.Name
+		}
+	}
 	// An unknown date counts as long ago, as an unset one does.
 	info.CreatedAt, _ = time.Parse(time.RFC3339Nano, found.Created)
 	if found.Config != nil {
@@ -439,6 +448,23 @@ func (e *engine) exec(ctx context.Context, id string, argv []string) (*execStrea
 	exitCode := func(ctx context.Context) (int, bool) {
 		found, err := e.api.ContainerExecInspect(ctx, made.ID)
 		return found.ExitCode, err == nil && !found.Running
+	}
+	return newExecStream(joined.Conn, joined.Reader, joined.CloseWrite, exitCode), nil
+}
+
+// join joins all streams of a container's first process, before it is started.
+// The context bounds the joining only.
+func (e *engine) join(ctx context.Context, id string) (*execStream, error) {
+	joined, err := e.api.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return nil, e.failed("joining the container's streams", err)
+	}
+	exitCode := func(ctx context.Context) (int, bool) {
+		found, err := e.api.ContainerInspect(ctx, id)
+		if err != nil || found.State == nil {
+			return 0, false // it has removed itself
+		}
+		return found.State.ExitCode, !found.State.Running
 	}
 	return newExecStream(joined.Conn, joined.Reader, joined.CloseWrite, exitCode), nil
 }

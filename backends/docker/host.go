@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/remote"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -267,6 +268,11 @@ func (h *host) Remove(ctx context.Context, b backends.Binding) error {
 	h.watched(nil)
 	if _, err := h.engine.hello(ctx); err != nil {
 		return err
+	}
+	if b.Profile.ContainerPolicy == profile.PolicyPerCall {
+		if err := h.removeCalls(ctx, b); err != nil {
+			return err
+		}
 	}
 	found, err := h.engine.container(ctx, b.Environment)
 	if err == nil {

@@ -142,8 +142,6 @@ func TestCreateFailures(t *testing.T) {
 			tool.BackendUnavailable, "no-such-runtime", "docker info lists the runtimes"},
 		{"an unknown user", func(p *profile.Profile) { p.User = "nobody-there" },
 			tool.ConfigInvalid, `no user "nobody-there"`, "uid:gid"},
-		{"per_call", func(p *profile.Profile) { p.ContainerPolicy = profile.PolicyPerCall },
-			tool.Unsupported, "per_call", "per_session"},
 		{"allowed hosts", func(p *profile.Profile) { p.AllowedHosts = []string{"example.com"} }, tool.Unsupported, "allowed_hosts", "network"},
 	}
 	for _, test := range tests {

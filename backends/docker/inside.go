@@ -67,6 +67,19 @@ func attachArgs(b backends.Binding, mark string, share bool) []string {
 		"--state=" + stateDir,
 		"--session=" + b.Session,
 	}
+	args = append(args, permissionArgs(p)...)
+	if p.Shared {
+		args = append(args, "--shared")
+	}
+	if share {
+		args = append(args, "--share-dir="+shareDir)
+	}
+	return append(args, limitArgs(p)...)
+}
+
+// permissionArgs are what commands may do.
+func permissionArgs(p profile.Profile) []string {
+	var args []string
 	if p.PermissionMode != "" {
 		args = append(args, "--permission-mode="+string(p.PermissionMode))
 	}
@@ -79,11 +92,15 @@ func attachArgs(b backends.Binding, mark string, share bool) []string {
 	if p.MaxOutputBytes > 0 {
 		args = append(args, "--max-output-bytes="+strconv.FormatInt(p.MaxOutputBytes, 10))
 	}
-	if p.Shared {
-		args = append(args, "--shared")
+	if p.ContainerPolicy == profile.PolicyPerCall {
+		args = append(args, "--foreground")
 	}
-	if share {
-		args = append(args, "--share-dir="+shareDir)
-	}
-	return append(args, limitArgs(p)...)
+	return args
+}
+
+// callArgs are the arguments of the only process of a call's container: a worker
+// on its standard streams.
+func callArgs(b backends.Binding) []string {
+	p := b.Profile
+	return append([]string{"worker", "--state=" + path.Join(stateDir, "call"), "--session=" + b.Session}, permissionArgs(p)...)
 }

@@ -33,6 +33,7 @@ const checkStore = "check"
 // The kinds of things that are made.
 const (
 	kindEnvironment = "environment" // a container, and the volumes that go with it
+	kindCall        = "call"        // a container of one call
 	kindWorker      = "worker"      // a volume that holds a worker
 	kindHelper      = "helper"      // a container that is never started
 )

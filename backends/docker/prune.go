@@ -14,7 +14,9 @@ import (
 // another store made is never touched.
 func ownerless(o backends.PruneOptions, labels map[string]string, created, now time.Time) bool {
 	store := labels[labelStore]
-	return (store == o.Store || store == checkStore) && !o.Live[labels[labelEnvironment]] &&
+	// A call's container is of no use to anybody once its service is dead.
+	known := o.Live[labels[labelEnvironment]] && labels[labelKind] != kindCall
+	return (store == o.Store || store == checkStore) && !known &&
 		ownerOf(labels).dead() && (o.OlderThan <= 0 || now.Sub(created) >= o.OlderThan)
 }
 
@@ -47,6 +49,9 @@ func (b *Backend) prune(ctx context.Context, e *engine, o backends.PruneOptions)
 		r := backends.Resource{Kind: "container", ID: c.Name, CreatedAt: c.CreatedAt, Reason: "its session is gone and the service that made it is dead"}
 		if c.Labels[labelKind] == kindHelper {
 			r.Reason = "the service that was putting a worker here is dead"
+		}
+		if c.Labels[labelKind] == kindCall {
+			r.Reason = "the service that made the call is dead"
 		}
 		take(r, c.Labels, func() error { return removeAndWait(ctx, e, c.ID) })
 	}

@@ -31,6 +31,9 @@ type containerSpec struct {
 
 	AutoRemove  bool
 	StopTimeout time.Duration
+	// Interactive keeps the first process's input open for one who joins it, and
+	// ends it when they go. NoLog keeps nothing of what it says.
+	Interactive, NoLog bool
 }
 
 // mountSpec is one mount. A volume without a source is anonymous: it goes with
@@ -92,6 +95,8 @@ type imageInfo struct {
 // containerInfo is what matters of a container.
 type containerInfo struct {
 	ID, Name  string
+	Image     string            // its id
+	Volumes   map[string]string // names by target; of one container only, not of a list
 	Labels    map[string]string
 	CreatedAt time.Time
 	Running   bool
