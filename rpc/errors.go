@@ -32,7 +32,10 @@ func wireError(err error, r *request) *jsonrpc2.Error {
 	}
 	code := data.Kind.Code()
 	if e.Kind == tool.InvalidParams {
-		code, data.Kind = protocol.CodeInvalidParams, ""
+		code, data.Kind, data.Path = protocol.CodeInvalidParams, "", ""
+		if r != nil {
+			data.Path = memberOf(r.name, e.Path)
+		}
 	}
 	if r != nil {
 		r.locate(&data)

@@ -55,7 +55,7 @@ func (m *Manager) PublishArtifact(ctx context.Context, id, path string) (a artif
 		}
 		e, ok := exported(presentArtifact, r)
 		if !ok {
-			return refused(r)
+			return refused(path, r)
 		}
 		a, p, err = s.publish(ctx, env, path, e)
 		return err
@@ -63,11 +63,12 @@ func (m *Manager) PublishArtifact(ctx context.Context, id, path string) (a artif
 	return a, p, err
 }
 
-// refused turns a result that tells a model what went wrong into an error.
-func refused(r tool.Result) error {
+// refused turns a result that tells a model what went wrong into an error about
+// the file.
+func refused(path string, r tool.Result) error {
 	for _, p := range r.Content {
 		if p.Type == tool.PartText {
-			return tool.Errorf(tool.ArtifactNotFound, "%s", p.Text).WithPath("path")
+			return tool.Errorf(tool.ArtifactNotFound, "%s", p.Text).WithPath(path)
 		}
 	}
 	return tool.Errorf(tool.Internal, "the environment made no snapshot of the file")

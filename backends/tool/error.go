@@ -46,7 +46,9 @@ type Error struct {
 	Hint string
 	// Retryable says that the same call may succeed later and did nothing now.
 	Retryable bool
-	// Path is the file, or the member of a request, that the error is about.
+	// Path is what the error is about. With InvalidParams that is a member of the
+	// request, and a file that is in the way stands in the message; with every
+	// other kind it is the file, or the member of a configuration.
 	Path string
 	// Err is the cause, if it is worth unwrapping; it is not shown.
 	Err error

@@ -157,7 +157,7 @@ func makeRoot(in wire.Initialize) error {
 	info, err := os.Stat(in.Root)
 	switch {
 	case err == nil && !info.IsDir():
-		return tool.Errorf(tool.InvalidParams, "the workspace %s is not a directory", in.Root).WithPath(in.Root)
+		return tool.Errorf(tool.InvalidParams, "the workspace %s is not a directory", in.Root).WithPath("root")
 	case err == nil:
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):

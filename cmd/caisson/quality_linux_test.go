@@ -84,6 +84,7 @@ func everyday(t *testing.T, profile members) {
 		{"Terminal", testTerminal},
 		{"Zombies", testZombies},
 		{"Secrets", testSecretFiles},
+		{"ErrorPaths", testErrorPaths},
 	} {
 		t.Run(row.name, func(t *testing.T) { row.run(w.in(t)) })
 	}

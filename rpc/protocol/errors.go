@@ -144,7 +144,9 @@ type ErrorData struct {
 	Backend   string `json:"backend,omitzero"`
 	Profile   string `json:"profile,omitzero"`
 	SessionID string `json:"sessionId,omitzero"`
-	// Path is the member of the parameters, or the file, that the error is about.
+	// Path is what the error is about. With [CodeInvalidParams] that is always the
+	// member of the parameters, such as "path" or "constraints.timeout", whose file
+	// stands in the message; otherwise the file, or the member of a configuration.
 	Path string `json:"path,omitzero"`
 }
 

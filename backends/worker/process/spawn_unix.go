@@ -173,5 +173,8 @@ func startError(s spec, err error) error {
 		e.Kind, e.Retryable = tool.Overloaded, true
 		e.Hint = "stop some processes: the environment is at a limit of processes, memory or descriptors"
 	}
+	if e.Kind == tool.InvalidParams {
+		e.Path = s.member
+	}
 	return e
 }

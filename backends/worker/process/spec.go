@@ -20,6 +20,7 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // spec is all that a start needs, checked.
 type spec struct {
 	path     string // of the program
+	member   string // of the request, which named it
 	argv     []string
 	env      []string
 	dir      string
@@ -55,7 +56,7 @@ func (m *Manager) prepare(id string, r request) (spec, error) {
 	s.dir, s.tty = dir, r.tty
 	s.env = m.environment(id, r, dir)
 	if r.line == "" {
-		s.argv = r.argv
+		s.argv, s.member = r.argv, "argv"
 		s.path, err = lookPath(r.argv[0], s.env, dir)
 		return s, err
 	}
@@ -66,7 +67,7 @@ func (m *Manager) prepare(id string, r request) (spec, error) {
 	if s.path, err = m.shell(); err != nil {
 		return s, err
 	}
-	s.argv = []string{filepath.Base(s.path), "-c", r.line}
+	s.argv, s.member = []string{filepath.Base(s.path), "-c", r.line}, "command"
 	return s, nil
 }
 
@@ -202,7 +203,7 @@ func notRunnable(name string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return tool.Errorf(tool.Unsupported, "this environment has no program %s", name).WithPath(name)
 	default:
-		return tool.Errorf(tool.InvalidParams, "%s cannot be run: %w", name, err).WithPath(name)
+		return tool.Errorf(tool.InvalidParams, "%s cannot be run: %w", name, err).WithPath("argv")
 	}
 }
 

@@ -79,13 +79,13 @@ func (s *Set) ReadFile(ctx context.Context, p string, offset, length int64) ([]b
 	}
 	defer f.Close()
 	if info.IsDir() {
-		return nil, tool.Errorf(tool.InvalidParams, "%q is a directory", workspace.Format(name)).WithPath(workspace.Format(name))
+		return nil, tool.Errorf(tool.InvalidParams, "%q is a directory", workspace.Format(name)).WithPath("path")
 	}
 	rest := max(0, info.Size()-offset)
 	if length < 0 {
 		if rest > tool.MaxFileBytes {
 			return nil, tool.Errorf(tool.InvalidParams, "%q has %d bytes, at most %d are read at once", workspace.Format(name), info.Size(), tool.MaxFileBytes).
-				WithHint("read it in pieces, with offset and length").WithPath(workspace.Format(name))
+				WithHint("read it in pieces, with offset and length").WithPath("path")
 		}
 		length = rest
 	}
@@ -146,6 +146,9 @@ func forPeople(name string, err error) error {
 		kind = tool.Denied
 	}
 	e = tool.Errorf(kind, "%s", sentence(err)).WithPath(workspace.Format(name))
+	if kind == tool.InvalidParams {
+		e.Path = "path" // the member that named the file, which is in the message
+	}
 	e.Err = err
 	return e
 }

@@ -86,7 +86,7 @@ func unhex(c byte) (byte, bool) {
 
 func badCoding(p string) error {
 	return tool.Errorf(tool.InvalidParams, "the path %q has a broken percent-encoding", p).
-		WithHint("after \"bytes:\" every %% must be followed by two hex digits").WithPath(p)
+		WithHint("after \"bytes:\" every %% must be followed by two hex digits").WithPath("path")
 }
 
 // Name turns a path that a tool was given into a clean name relative to the
@@ -103,10 +103,10 @@ func (r *Root) Name(p string) (string, error) {
 		return "", err
 	}
 	if len(raw) > MaxPath {
-		return "", tool.Errorf(tool.InvalidParams, "the path is %d bytes long, at most %d are possible", len(raw), MaxPath)
+		return "", tool.Errorf(tool.InvalidParams, "the path is %d bytes long, at most %d are possible", len(raw), MaxPath).WithPath("path")
 	}
 	if strings.IndexByte(raw, 0) >= 0 {
-		return "", tool.Errorf(tool.InvalidParams, "the path %q holds a NUL byte, which no file name can", p).WithPath(p)
+		return "", tool.Errorf(tool.InvalidParams, "the path %q holds a NUL byte, which no file name can", p).WithPath("path")
 	}
 	if filepath.IsAbs(raw) || strings.HasPrefix(raw, "/") {
 		rel, ok := r.under(raw)
