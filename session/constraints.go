@@ -180,14 +180,26 @@ func (c Constraints) forSession(prefix string) (profile.Limits, error) {
 
 // forCall refuses what a call in an environment that exists cannot change.
 func (c Constraints) forCall(prefix string) error {
-	for name, set := range map[string]bool{
-		"network": c.Network != "", "memory": c.Memory != 0, "cpus": c.CPUs != 0, "cpuTime": c.CPUTime != 0,
-		"image": c.Image != "", "tmpfsNoexec": c.TmpfsNoexec != nil, "profile": c.Profile != "",
-	} {
-		if set {
-			return tool.Errorf(tool.Unsupported, "the constraint %s cannot be put on one call: the environment exists already", name).
-				WithPath(prefix + "." + name).WithHint("Put it on session/open.")
-		}
+	name := ""
+	switch {
+	case c.Network != "":
+		name = "network"
+	case c.Memory != 0:
+		name = "memory"
+	case c.CPUs != 0:
+		name = "cpus"
+	case c.CPUTime != 0:
+		name = "cpuTime"
+	case c.Image != "":
+		name = "image"
+	case c.TmpfsNoexec != nil:
+		name = "tmpfsNoexec"
+	case c.Profile != "":
+		name = "profile"
+	}
+	if name != "" {
+		return tool.Errorf(tool.Unsupported, "the constraint %s cannot be put on one call: the environment exists already", name).
+			WithPath(prefix + "." + name).WithHint("Put it on session/open.")
 	}
 	if c.Scope == "jobs" {
 		return tool.Errorf(tool.Unsupported, "constraints of scope jobs cannot be put on a tool call").WithPath(prefix + ".scope")

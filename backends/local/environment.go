@@ -129,9 +129,8 @@ func (e *environment) begin(ctx context.Context) (context.Context, func(), error
 		return nil, nil, errDetached()
 	}
 	e.near.Add(1)
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(e.life, cancel)
-	return ctx, func() { stop(); cancel(); e.near.Done() }, nil
+	ctx, release := backends.Within(ctx, e.life)
+	return ctx, func() { release(); e.near.Done() }, nil
 }
 
 func errDetached() error {
