@@ -122,10 +122,19 @@ func Connect(ctx context.Context, o worker.Options, start func(context.Context) 
 	if err == nil || !nobodyThere(err) {
 		return conn, err
 	}
-	if err := start(ctx); err != nil {
-		return nil, err
+	// A worker that is killed before anybody has reached it has done nothing, and
+	// another one may be started.
+	for try := 1; ; try++ {
+		if err = start(ctx); err == nil {
+			conn, err = dial(ctx, o.Listen)
+			if err == nil || !nobodyThere(err) {
+				return conn, err
+			}
+		}
+		if try == startTries || ctx.Err() != nil {
+			return nil, err
+		}
 	}
-	return dial(ctx, o.Listen)
 }
 
 func dial(ctx context.Context, path string) (*net.UnixConn, error) {

@@ -146,6 +146,48 @@ func TestAttachTogether(t *testing.T) {
 	}
 }
 
+// A worker that is killed while it starts, or before somebody has reached it, has
+// done nothing: another one is started. One that cannot start fails.
+func TestConnectStartsAgain(t *testing.T) {
+	begin := func(ctx context.Context, o worker.Options) error { return Start(ctx, "", o, nil) }
+	for name, dies := range map[string]func(context.Context, worker.Options) error{
+		"while it starts": func(context.Context, worker.Options) error { return errors.New("signal: killed") },
+		"before it is reached": func(ctx context.Context, o worker.Options) error {
+			if err := begin(ctx, o); err != nil {
+				return err
+			}
+			err := syscall.Kill(workerPID(t, o), syscall.SIGKILL)
+			awaitEnd(t, o)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options(t)
+			t.Cleanup(func() { endWorker(t, o) })
+			starts := 0
+			conn, err := Connect(t.Context(), o, func(ctx context.Context) error {
+				if starts++; starts == 1 {
+					return dies(ctx, o)
+				}
+				return begin(ctx, o)
+			})
+			if err != nil || starts != 2 {
+				t.Fatalf("after %d starts: %v", starts, err)
+			}
+			if err := conn.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	t.Run("always", func(t *testing.T) {
+		broken, starts := errors.New("it is broken"), 0
+		_, err := Connect(t.Context(), options(t), func(context.Context) error { starts++; return broken })
+		if !errors.Is(err, broken) || starts != startTries {
+			t.Errorf("after %d starts: %v", starts, err)
+		}
+	})
+}
+
 func TestAttachError(t *testing.T) {
 	o := options(t)
 	o.Listen = "/proc/none/w.sock"

@@ -7,6 +7,10 @@ const (
 	// there in some 20 ms; one that waits for the end of its predecessor takes
 	// up to that one's shutdown budget.
 	startTimeout = 15 * time.Second
+	// startTries is how many workers are started when the first dies before
+	// somebody has reached it. One that cannot start at all fails as often, in
+	// milliseconds.
+	startTries = 2
 	// drainTimeout is how long Attach waits, after its input has ended, for the
 	// worker to answer what it still can: the protocol's grace for a cancelled
 	// call.
