@@ -83,6 +83,12 @@ func sweep(olderThan time.Duration, dryRun bool) (wire.SiteReply, error) {
 	if !buildDirectory.MatchString(filepath.Base(own)) {
 		return reply, nil // it was put there by somebody else
 	}
+	return sweepBeside(own, olderThan, dryRun)
+}
+
+// sweepBeside is sweep for the worker in the directory own.
+func sweepBeside(own string, olderThan time.Duration, dryRun bool) (wire.SiteReply, error) {
+	var reply wire.SiteReply
 	now := time.Now()
 	// Used today: the date is what tells others so.
 	if err := os.Chtimes(own, now, now); err != nil && !errors.Is(err, fs.ErrPermission) {
