@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -176,6 +178,10 @@ func (o object) decode(name string, v any) bool {
 func (o object) text(name string) string { return unquote(o[name]) }
 
 func (o object) number(name string) (n int64) {
+	// Nearly every number is digits and nothing else.
+	if n, err := strconv.ParseInt(string(o[name]), 10, 64); err == nil {
+		return n
+	}
 	o.decode(name, &n)
 	return n
 }
@@ -201,6 +207,9 @@ func quote(s string) json.RawMessage {
 func unquote(token json.RawMessage) string {
 	if len(token) == 0 || token[0] != '"' {
 		return ""
+	}
+	if n := len(token); 2 <= n && n < 64 && token[n-1] == '"' && bytes.IndexByte(token, '\\') < 0 && utf8.Valid(token) {
+		return string(token[1 : n-1]) // the name of a member
 	}
 	b, _ := jsontext.AppendUnquote(nil, token) // what can be read of it
 	return string(b)

@@ -108,8 +108,8 @@ func (s *Set) Call(ctx context.Context, r tool.Request) (tool.Result, error) {
 			WithHint("call with %q or less, or raise max_permission_mode in the profile", s.o.Ceiling)
 	}
 	if r.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.Timeout, tool.Errorf(tool.Timeout, "%s took longer than %s", r.Name, r.Timeout))
+		var cancel func()
+		ctx, cancel = withTimeout(ctx, r.Name, r.Timeout)
 		defer cancel()
 	}
 	if ctx.Err() != nil {
