@@ -355,6 +355,22 @@ func (e *engine) remove(ctx context.Context, id string) error {
 		e.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true}))
 }
 
+// gone waits until a container that removes itself has done so.
+func (e *engine) gone(ctx context.Context, id string) error {
+	ctx, cancel := context.WithCancel(ctx) // ends the wait with the call
+	defer cancel()
+	ended, failed := e.api.ContainerWait(ctx, id, container.WaitConditionRemoved)
+	var err error
+	select {
+	case <-ended:
+	case err = <-failed:
+	}
+	if err = e.failed("waiting for the removal of the container", err); errors.Is(err, errNotFound) {
+		return nil
+	}
+	return err
+}
+
 // container describes one by its name or id.
 func (e *engine) container(ctx context.Context, name string) (containerInfo, error) {
 	found, err := e.api.ContainerInspect(ctx, name)

@@ -50,4 +50,15 @@ const (
 	maxStderrBytes = 4 << 10
 	// logBytes bounds what a container's own log takes on the daemon.
 	logBytes = "1m"
+
+	// maxCallContainers is how many calls of an environment have a container at
+	// once: each takes an engine a good part of a second to start, and has all of
+	// the profile's limits for itself. The others wait.
+	maxCallContainers = 16
+	// callConnectBudget is how long the worker of a call, which has been started
+	// by then, may take to answer.
+	callConnectBudget = 20 * time.Second
+	// selfRemoval is how long a call's container, whose input has ended, may take
+	// to remove itself before it is killed.
+	selfRemoval = time.Second
 )

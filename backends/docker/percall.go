@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -130,7 +129,7 @@ func (e *perCall) inContainer(ctx context.Context, r tool.Request) (tool.Result,
 		if err := env.Detach(context.WithoutCancel(ctx)); err != nil {
 			e.host.backend.log.Debug("letting go of a call's container", "container", h.id, "error", err)
 		}
-		e.host.backend.discard(ctx, e.host.engine, h.id)
+		h.gone(ctx)
 	}()
 	return env.Call(ctx, r)
 }
@@ -346,6 +345,16 @@ func (h *callHost) lost() error {
 	return failure.WithHint("call again: each call has a container of its own")
 }
 
+// gone returns when the container is gone. One whose input has ended goes by
+// itself, sooner than it could be killed.
+func (h *callHost) gone(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), selfRemoval)
+	defer cancel()
+	if err := h.engine.gone(bounded, h.id); err != nil {
+		h.backend.discard(ctx, h.engine, h.id)
+	}
+}
+
 // hangUp closes the streams, should nobody have them.
 func (h *callHost) hangUp() {
 	if h.stream != nil && !h.given {
@@ -372,12 +381,3 @@ func (h *host) removeCalls(ctx context.Context, b backends.Binding) error {
 	}
 	return errors.Join(all...)
 }
-
-// maxCallContainers bounds how many calls of an environment have a container at
-// once: each takes an engine a good part of a second to start, and all have the
-// profile's limits each. The others wait. callConnectBudget is how long the
-// worker of a call, which has been started, may take to answer.
-const (
-	maxCallContainers = 16
-	callConnectBudget = 20 * time.Second
-)
