@@ -1,0 +1,97 @@
+package connection
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// newPool is a pool that ends with the test.
+func newPool(t testing.TB) *Pool {
+	t.Helper()
+	p := NewPool(Options{Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// resolve is the route to a host of a client's configuration.
+func resolve(t testing.TB, p *Pool, c *sshtest.Client, host string) *Route {
+	t.Helper()
+	r, err := p.Resolve(t.Context(), Destination{Host: host, ConfigFile: c.ConfigFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// dial connects to a host of a client's configuration.
+func dial(t testing.TB, p *Pool, c *sshtest.Client, host string) *Conn {
+	t.Helper()
+	conn, err := p.Dial(t.Context(), resolve(t, p, c, host), nil)
+	if err != nil {
+		t.Fatal(explain(err))
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// explain is an error with its hint.
+func explain(err error) string {
+	var e *tool.Error
+	if errors.As(err, &e) && e.Hint != "" {
+		return e.Message + " [" + e.Hint + "]"
+	}
+	return err.Error()
+}
+
+// says runs a command and wants this output.
+func says(t testing.TB, c *Conn, command, want string) {
+	t.Helper()
+	r, err := c.Run(t.Context(), command, nil)
+	if err != nil {
+		t.Fatal(explain(err))
+	}
+	if got := string(r.Stdout); got != want {
+		t.Fatalf("%s says %q, want %q (%s; stderr %q)", command, got, want, r.Exit, r.Stderr)
+	}
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	key := sshtest.NewKey(t, "ed25519", "")
+	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
+	c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key))
+	conn := dial(t, newPool(t), c, "box")
+	says(t, conn, "echo hello; echo no >&2", "hello\n")
+	r, err := conn.Run(t.Context(), "cat; exit 3", strings.NewReader("in"))
+	if err != nil || string(r.Stdout) != "in" || r.Code != 3 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	f, err := conn.SFTP(t.Context())
+	if err != nil {
+		t.Fatal(explain(err))
+	}
+	if _, err := f.Stat("/"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestProxyCommand(t *testing.T) {
+	t.Parallel()
+	key := sshtest.NewKey(t, "ed25519", "")
+	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
+	c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key, "ProxyCommand bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & exec cat >&3'"))
+	conn := dial(t, newPool(t), c, "box")
+	says(t, conn, "echo hello; echo no >&2", "hello\n")
+}

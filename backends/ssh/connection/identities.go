@@ -1,0 +1,306 @@
+package connection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+)
+
+// Why a key that is there cannot sign.
+var (
+	errEncrypted = errors.New("it is encrypted")
+	errHardware  = errors.New("it is in a security key")
+	errPublic    = errors.New("only its public half is there")
+)
+
+// identity is a key that may be offered.
+type identity struct {
+	// source is the file, or the agent.
+	source string
+	public ssh.PublicKey
+	signer ssh.Signer // nil: see why
+	why    error
+}
+
+func (i identity) String() string { return describe(i.public) + " (" + i.source + ")" }
+
+// identities are the keys for a host, in the order in which ssh offers them:
+// certificates, what the agent holds of the configured keys, what else it
+// holds, and the keys that are in files alone. Keys that cannot sign come last:
+// being asked to is how one learns that the server would take them.
+func identities(ctx context.Context, h *hop, log *slog.Logger) ([]identity, io.Closer, error) {
+	files, certificates, err := identityFiles(h, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	held, closer, err := agentKeys(ctx, h)
+	if err != nil {
+		// As with ssh, an agent that is not there is no agent.
+		log.Debug("the ssh agent does not answer", "host", h.String(), "error", err)
+	}
+	signers := append(slices.Clone(held), files...)
+	var certified, first, others, alone, last []identity
+	for _, c := range certificates {
+		for _, s := range signers {
+			if s.signer == nil || !sameKey(s.public, c.certificate.Key) {
+				continue
+			}
+			signer, err := ssh.NewCertSigner(c.certificate, s.signer)
+			if err != nil {
+				log.Debug("a certificate does not fit its key", "file", c.file, "error", err)
+				continue
+			}
+			certified = append(certified, identity{source: c.file, public: c.certificate, signer: signer})
+			break
+		}
+	}
+	configured := func(key ssh.PublicKey) bool {
+		return slices.ContainsFunc(files, func(f identity) bool { return sameKey(f.public, key) })
+	}
+	for _, k := range held {
+		if configured(k.public) {
+			first = append(first, k)
+		} else if !h.Settings.yes("identitiesonly") {
+			others = append(others, k)
+		}
+	}
+	for _, f := range files {
+		switch {
+		case slices.ContainsFunc(held, func(k identity) bool { return sameKey(k.public, f.public) }):
+		case f.signer != nil:
+			alone = append(alone, f)
+		default:
+			last = append(last, f)
+		}
+	}
+	var out []identity
+	for _, i := range slices.Concat(certified, first, others, alone, last) {
+		if i, ok := h.accepted(i); ok {
+			out = append(out, i)
+		}
+	}
+	return out, closer, nil
+}
+
+// certificateFile is a certificate and where it is from.
+type certificateFile struct {
+	file        string
+	certificate *ssh.Certificate
+}
+
+// identityFiles reads the keys and certificates in files.
+func identityFiles(h *hop, log *slog.Logger) ([]identity, []certificateFile, error) {
+	var keys []identity
+	var certificates []certificateFile
+	addCertificate := func(file string) {
+		key, err := readPublic(file)
+		if err != nil {
+			if !errors.Is(err, os.ErrNotExist) {
+				log.Debug("a certificate cannot be read", "file", file, "error", err)
+			}
+			return
+		}
+		if c, ok := key.(*ssh.Certificate); ok {
+			certificates = append(certificates, certificateFile{file, c})
+		}
+	}
+	for _, path := range h.Settings["certificatefile"] {
+		if strings.EqualFold(path, "none") {
+			continue
+		}
+		file, err := h.expand(path)
+		if err != nil {
+			return nil, nil, invalid("CertificateFile of %s: %v", h.Name, err)
+		}
+		addCertificate(file)
+	}
+	for _, path := range h.Settings["identityfile"] {
+		if strings.EqualFold(path, "none") || path == "" {
+			continue
+		}
+		file := path
+		asked := h.Asked.IdentityFile != "" && (path == h.Asked.IdentityFile || path == escapeTokens(h.Asked.IdentityFile))
+		if asked {
+			file = h.Asked.IdentityFile
+		} else {
+			var err error
+			if file, err = h.expand(path); err != nil {
+				return nil, nil, invalid("IdentityFile of %s: %v", h.Name, err)
+			}
+		}
+		key, err := readIdentity(file)
+		switch {
+		case err == nil:
+			keys = append(keys, key)
+		case asked:
+			return nil, nil, invalid("the identity file %s cannot be used: %v", file, err).WithPath("identity_file")
+		case !errors.Is(err, os.ErrNotExist):
+			log.Debug("an identity file cannot be used", "file", file, "error", err)
+		}
+		addCertificate(strings.TrimSuffix(file, ".pub") + "-cert.pub")
+	}
+	return keys, certificates, nil
+}
+
+// readIdentity reads a private key's file, or a public one whose private half
+// an agent may hold.
+func readIdentity(file string) (identity, error) {
+	id := identity{source: file}
+	data, err := readLimited(file, maxIdentity)
+	if err != nil {
+		if public, perr := readPublic(file + ".pub"); perr == nil {
+			id.public, id.why = public, errPublic
+			return id, nil
+		}
+		return id, err
+	}
+	signer, err := ssh.ParsePrivateKey(data)
+	if err == nil {
+		id.signer, id.public = signer, signer.PublicKey()
+		return id, nil
+	}
+	var encrypted *ssh.PassphraseMissingError
+	if errors.As(err, &encrypted) {
+		id.public, id.why = encrypted.PublicKey, errEncrypted
+		if id.public == nil {
+			if id.public, err = readPublic(file + ".pub"); err != nil {
+				return id, fmt.Errorf("it is encrypted, and its public key is not beside it: %w", err)
+			}
+		}
+		return id, nil
+	}
+	if public, _, _, _, perr := ssh.ParseAuthorizedKey(data); perr == nil {
+		id.public, id.why = public, errPublic
+		return id, nil
+	}
+	// The library knows no private keys of security keys.
+	public, perr := readPublic(file + ".pub")
+	if perr == nil && strings.HasPrefix(public.Type(), "sk-") {
+		id.public, id.why = public, errHardware
+		return id, nil
+	}
+	return id, err
+}
+
+// readPublic reads a public key, or a certificate.
+func readPublic(file string) (ssh.PublicKey, error) {
+	data, err := readLimited(file, maxIdentity)
+	if err != nil {
+		return nil, err
+	}
+	key, _, _, _, err := ssh.ParseAuthorizedKey(data)
+	return key, err
+}
+
+// agentSocket is where h's agent listens; empty for none.
+func (h *hop) agentSocket() (string, error) {
+	value := h.Settings.get("identityagent")
+	switch {
+	case value == "" || value == "SSH_AUTH_SOCK":
+		if socket := os.Getenv("SSH_AUTH_SOCK"); socket != "" {
+			return socket, nil
+		}
+		return defaultAgent, nil
+	case strings.EqualFold(value, "none"):
+		return "", nil
+	case strings.HasPrefix(value, "$") && !strings.HasPrefix(value, "${"):
+		return os.Getenv(value[1:]), nil
+	}
+	return h.expand(value)
+}
+
+// agentKeys are the keys that h's agent holds. The closer ends the connection to
+// it, which signing needs.
+func agentKeys(ctx context.Context, h *hop) ([]identity, io.Closer, error) {
+	socket, err := h.agentSocket()
+	if err != nil || socket == "" {
+		return nil, nil, err
+	}
+	conn, err := dialAgent(ctx, socket)
+	if err != nil {
+		return nil, nil, err
+	}
+	// An agent that asks its user for leave is given the time of the handshake.
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	closer := closerFunc(func() error {
+		stop()
+		return conn.Close()
+	})
+	signers, err := agent.NewClient(conn).Signers()
+	if err != nil {
+		closer.Close()
+		return nil, nil, err
+	}
+	var out []identity
+	for _, s := range signers {
+		public := s.PublicKey()
+		// It comes in the agent's own type, without what the key is made of.
+		if parsed, err := ssh.ParsePublicKey(public.Marshal()); err == nil {
+			public = parsed
+		}
+		out = append(out, identity{source: "agent", public: public, signer: s})
+	}
+	return out, closer, nil
+}
+
+type closerFunc func() error
+
+func (f closerFunc) Close() error { return f() }
+
+func sameKey(a, b ssh.PublicKey) bool {
+	return a != nil && b != nil && string(plainKey(a).Marshal()) == string(plainKey(b).Marshal())
+}
+
+// plainKey is the key in a certificate, or the key itself.
+func plainKey(key ssh.PublicKey) ssh.PublicKey {
+	if cert, ok := key.(*ssh.Certificate); ok {
+		return cert.Key
+	}
+	return key
+}
+
+// accepted restricts an identity to PubkeyAcceptedAlgorithms; false when none of
+// its algorithms is among them.
+func (h *hop) accepted(id identity) (identity, bool) {
+	list := h.Settings.get("pubkeyacceptedalgorithms")
+	if list == "" {
+		list = h.Settings.get("pubkeyacceptedkeytypes")
+	}
+	if list == "" {
+		return id, true
+	}
+	names := strings.Split(list, ",")
+	kind := id.public.Type()
+	if plainKey(id.public).Type() != ssh.KeyAlgoRSA {
+		return id, slices.Contains(names, kind)
+	}
+	var algorithms []string
+	for _, a := range []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA} {
+		name := a
+		if _, certified := id.public.(*ssh.Certificate); certified {
+			name += "-cert-v01@openssh.com"
+		}
+		if slices.Contains(names, name) {
+			algorithms = append(algorithms, a)
+		}
+	}
+	if len(algorithms) == 0 {
+		return id, false
+	}
+	if signer, ok := id.signer.(ssh.AlgorithmSigner); ok {
+		restricted, err := ssh.NewSignerWithAlgorithms(signer, algorithms)
+		if err != nil {
+			return id, false
+		}
+		id.signer = restricted
+	}
+	return id, true
+}

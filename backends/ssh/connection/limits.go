@@ -1,0 +1,65 @@
+package connection
+
+import "time"
+
+const (
+	// MaxStderr is how many bytes of a command's standard error are kept: its end.
+	MaxStderr = 8 << 10
+	// MaxStdout is how many bytes of output [Conn.Run] collects.
+	MaxStdout = 1 << 20
+)
+
+const (
+	// handshakeTimeout bounds one hop, from the first packet to the end of
+	// authentication, where the configuration has no ConnectTimeout.
+	handshakeTimeout = 15 * time.Second
+	// resolveTimeout bounds one `ssh -G`, which may run the commands of Match exec
+	// and ask a name server.
+	resolveTimeout = 15 * time.Second
+	// masterGrace is what a master may take longer than its hops are given: it
+	// is a program that has to be started, and so are those of its jumps.
+	masterGrace = 5 * time.Second
+	// aliveEvery is how long nothing may come in before the far end is asked
+	// whether it lives, and aliveTimeout how long nothing may come in then. A
+	// dead link is noticed within their sum, which is to be less than 15 s.
+	aliveEvery   = 4 * time.Second
+	aliveTimeout = 10 * time.Second
+	// linger is how long a connection that nobody refers to is kept for the
+	// next: what is done to one environment comes in bursts.
+	linger = 10 * time.Second
+	// firstPause and maxPause are the waits before a route that could not be
+	// followed is tried again: they double from the one to the other, each with
+	// a random part.
+	firstPause = 250 * time.Millisecond
+	maxPause   = 30 * time.Second
+	// A session that has ended counts against the server's MaxSessions for a
+	// little longer than its client can know. settleTimeout is how long such a
+	// server is asked again, settleEvery how often; settleWindow is how long after
+	// the end of a session that is worth while.
+	settleTimeout = 3 * time.Second
+	settleEvery   = 20 * time.Millisecond
+	settleWindow  = time.Second
+	// exitAfterEOF is how long the end of a command's output waits for the news
+	// of whether the command or the connection has ended.
+	exitAfterEOF = 100 * time.Millisecond
+	// stopGrace is how long a master may take to end when it is told to.
+	stopGrace = 2 * time.Second
+
+	// maxHops is how many hosts a route may lead over.
+	maxHops = 8
+	// maxExtra is how many connections of its own one reference may have beside
+	// the shared one.
+	maxExtra = 4
+	// maxConfiguration is how many bytes `ssh -G` may print.
+	maxConfiguration = 1 << 20
+	// maxKnownHosts is how large a file of known hosts may be, in bytes.
+	maxKnownHosts = 16 << 20
+	// maxIdentity is how large a key's file may be, in bytes.
+	maxIdentity = 1 << 20
+	// streamBuffer is how many bytes one stream moves at a time, each way.
+	streamBuffer = 64 << 10
+	// maxSocketPath is the longest path that a master's socket may have. OpenSSH
+	// binds it under a temporary name 17 bytes longer; the least limit is
+	// macOS's 104 with the final NUL.
+	maxSocketPath = 86
+)
