@@ -29,6 +29,7 @@ type (
 // Actions of a site.
 const (
 	SiteCreate  = wire.SiteCreate
+	SiteFill    = wire.SiteFill
 	SiteFind    = wire.SiteFind
 	SiteRemove  = wire.SiteRemove
 	SiteList    = wire.SiteList

@@ -42,12 +42,18 @@ func (m machine) script(ctx context.Context, timeout time.Duration, stdin io.Rea
 // site asks the worker's program something. A program that could not be started
 // is a *notStarted.
 func (m machine) site(ctx context.Context, timeout time.Duration, program string, r remote.SiteRequest) (remote.SiteReply, error) {
+	return m.siteWith(ctx, timeout, program, r, bytes.NewReader(nil))
+}
+
+// siteWith is site with a body that follows the request.
+func (m machine) siteWith(ctx context.Context, timeout time.Duration, program string, r remote.SiteRequest, body io.Reader) (remote.SiteReply, error) {
 	request, err := json.Marshal(r)
 	if err != nil {
 		return remote.SiteReply{}, err
 	}
 	mark := random()
-	result, err := m.script(ctx, timeout, bytes.NewReader(request), runProgram, program, "site", "--mark="+mark)
+	input := io.MultiReader(bytes.NewReader(append(request, '\n')), body)
+	result, err := m.script(ctx, timeout, input, runProgram, program, "site", "--mark="+mark)
 	if err != nil {
 		return remote.SiteReply{}, err
 	}

@@ -3,8 +3,10 @@ package ssh
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -12,6 +14,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/remote"
 	"github.com/caisson-dev/caisson/backends/ssh/connection"
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/upload"
 )
 
 // host makes and reaches the directory of one environment, for package remote.
@@ -124,7 +127,7 @@ func (h *host) Create(ctx context.Context, b backends.Binding, p backends.Progre
 		}
 		if !reply.Existed {
 			h.strange(r.Record.Nonce)
-			return nil
+			return h.fill(ctx, b, r.Record, p)
 		}
 		owner := ownerOf(*reply.Record)
 		if owner != h.backend.owner && !owner.Dead() || r.Replace != "" {
@@ -135,6 +138,59 @@ func (h *host) Create(ctx context.Context, b backends.Binding, p backends.Progre
 		}
 		r.Replace = reply.Record.Nonce
 	}
+}
+
+// fill sends the opened folder into the environment that was just made, where the
+// profile says so. When that fails the environment is removed again.
+func (h *host) fill(ctx context.Context, b backends.Binding, record remote.SiteRecord, p backends.Progress) error {
+	if b.Profile.WorkspaceSource != sourceCopy {
+		return nil
+	}
+	err := h.send(ctx, b, record, p)
+	if err != nil {
+		h.undo(ctx, b, record.Nonce)
+	}
+	return err
+}
+
+func (h *host) send(ctx context.Context, b backends.Binding, record remote.SiteRecord, p backends.Progress) error {
+	conn, m, key, err := h.backend.reach(ctx, b.Profile, p)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return h.backend.withWorker(ctx, m, key, b.Profile, p, func(placed placement) error {
+		archive, size, err := upload.Open(ctx, b.WorkspaceFolder, upload.Options{Report: p.Report})
+		if err != nil {
+			return err
+		}
+		defer archive.Close()
+		body := &watchedReader{Reader: archive}
+		r := remote.SiteRequest{Action: remote.SiteFill, Sum: placed.sum, Directory: b.Profile.Workspace, Record: record, Replace: record.Nonce}
+		if _, err := m.siteWith(ctx, fillTimeout, placed.program, r, body); err != nil {
+			if why := body.err.Load(); why != nil {
+				// What the machine says of an archive that broke off says nothing.
+				return *why
+			}
+			return err
+		}
+		p.Report(fmt.Sprintf("the folder is on %s: %d entries, %d MiB", m.name, size.Entries, size.Bytes>>20))
+		return nil
+	})
+}
+
+// watchedReader remembers why reading failed.
+type watchedReader struct {
+	io.Reader
+	err atomic.Pointer[error] // the connection may read on while its call returns
+}
+
+func (r *watchedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
+		r.err.Store(&err)
+	}
+	return n, err
 }
 
 // undo removes a directory that was perhaps made though nobody was told so.

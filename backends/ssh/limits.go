@@ -9,6 +9,9 @@ const (
 	answerTimeout = 30 * time.Second
 	// uploadTimeout bounds the upload of the worker: 30 MiB at 1 Mbit/s.
 	uploadTimeout = 5 * time.Minute
+	// fillTimeout bounds the sending of the opened folder: the most that is sent,
+	// at little more than 1 MB/s.
+	fillTimeout = 30 * time.Minute
 	// cleanupTimeout bounds what is done after a failure or a cancellation, when
 	// the caller's own context is of no use any more.
 	cleanupTimeout = 30 * time.Second

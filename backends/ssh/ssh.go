@@ -22,7 +22,6 @@ import (
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/remote"
 	"github.com/caisson-dev/caisson/backends/ssh/connection"
-	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // Options say where the backend finds what it needs on this side.
@@ -79,25 +78,18 @@ func (*Backend) Kind() string { return profile.SSH }
 
 // Open makes the environment's directory, or finds it when b is provisioned, and
 // connects to the session's worker in it.
-func (b *Backend) Open(ctx context.Context, binding backends.Binding, p backends.Progress) (backends.Environment, error) {
-	if err := refuse(binding.Profile); err != nil {
+func (b *Backend) Open(ctx context.Context, binding backends.Binding, progress backends.Progress) (backends.Environment, error) {
+	p, err := binding.Profile.InFolder(binding.WorkspaceFolder)
+	if err != nil {
 		return nil, err
 	}
-	return remote.Open(ctx, &host{backend: b}, binding, p, remote.Options{
+	binding.Profile = p
+	return remote.Open(ctx, &host{backend: b}, binding, progress, remote.Options{
 		Backend:                  b.Kind(),
 		Root:                     remote.SiteWorkspace(binding),
 		RequireExistingWorkspace: true, // the site made it
 		Log:                      b.log,
 	})
-}
-
-// refuse says which member of a profile cannot be applied.
-func refuse(p profile.Profile) error {
-	if p.WorkspaceSource == sourceCopy {
-		return tool.Errorf(tool.Unsupported, "workspace_source %q is not there yet for ssh", p.WorkspaceSource).
-			WithHint(`leave it out: the workspace is empty at first; git can fill it`)
-	}
-	return nil
 }
 
 // sourceCopy is the workspace_source of an environment that gets the opened

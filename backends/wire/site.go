@@ -4,7 +4,7 @@ import "time"
 
 // The far end's subcommand "site" looks after the directories of environments on
 // a machine that is not theirs alone. It reads one [SiteRequest] from its
-// standard input up to the end, and answers with one line that is a [SiteReply].
+// standard input, as a line, and answers with one line that is a [SiteReply].
 
 // Actions of a site.
 const (
@@ -12,6 +12,9 @@ const (
 	// environment is there already it makes nothing and replies with its record,
 	// unless the request's Replace is that record's nonce.
 	SiteCreate = "create"
+	// SiteFill unpacks the tar archive that follows the request into the workspace
+	// of an environment that was just made, whose record's nonce Replace is.
+	SiteFill = "fill"
 	// SiteFind finds what was created, or fails with environmentLost.
 	SiteFind = "find"
 	// SiteRemove ends the environment's workers in order and removes its
@@ -45,7 +48,7 @@ type SiteRequest struct {
 	// store list is about. Create writes it as it is, but for its date.
 	Record SiteRecord `json:"record"`
 	// Replace is the nonce of the record that create may replace, and the only
-	// one that remove may remove; empty lets remove any of the environment.
+	// one that fill fills and remove removes; empty lets remove any of the environment.
 	Replace string `json:"replace,omitempty"`
 	// ShutdownMS is what each worker gets to end in order, in milliseconds.
 	ShutdownMS int64 `json:"shutdown_ms,omitempty"`

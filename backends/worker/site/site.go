@@ -56,21 +56,14 @@ func Serve(ctx context.Context, mark string, in io.Reader, out io.Writer) error 
 			return fmt.Errorf("print the mark: %w", err)
 		}
 	}
-	raw, err := io.ReadAll(io.LimitReader(in, maxRequest+1))
-	if err != nil {
-		return fmt.Errorf("read the request: %w", err)
-	}
 	var reply wire.SiteReply
 	var request wire.SiteRequest
-	switch {
-	case len(raw) > maxRequest:
-		err = tool.Errorf(tool.InvalidParams, "the request has more than %d bytes", maxRequest)
-	default:
-		if err = json.Unmarshal(raw, &request); err != nil {
-			err = tool.Errorf(tool.InvalidParams, "the request cannot be read: %w", err)
-		} else {
-			reply, err = answer(ctx, request)
-		}
+	decoder := json.NewDecoder(io.LimitReader(in, maxRequest))
+	err := decoder.Decode(&request)
+	if err != nil {
+		err = tool.Errorf(tool.InvalidParams, "the request cannot be read: %w", err)
+	} else {
+		reply, err = answer(ctx, request, io.MultiReader(decoder.Buffered(), in))
 	}
 	if err != nil {
 		reply.Fail(err)
@@ -85,7 +78,8 @@ func Serve(ctx context.Context, mark string, in io.Reader, out io.Writer) error 
 	return nil
 }
 
-func answer(ctx context.Context, r wire.SiteRequest) (wire.SiteReply, error) {
+// answer answers a request, whose body follows it on the input after a newline.
+func answer(ctx context.Context, r wire.SiteRequest, body io.Reader) (wire.SiteReply, error) {
 	if r.Sum != "" {
 		if err := checkSum(r.Sum); err != nil {
 			return wire.SiteReply{}, err
@@ -112,6 +106,8 @@ func answer(ctx context.Context, r wire.SiteRequest) (wire.SiteReply, error) {
 	switch r.Action {
 	case wire.SiteCreate:
 		return create(ctx, r)
+	case wire.SiteFill:
+		return wire.SiteReply{}, fill(r, body)
 	case wire.SiteFind:
 		return find(r)
 	case wire.SiteRemove:
