@@ -33,7 +33,7 @@ func (r *request) initialize(ctx context.Context, p *protocol.InitializeParams) 
 		// The connection ended meanwhile: nobody else will end what was opened.
 		return nil, fmt.Errorf("initialize: %w", errEnding)
 	}
-	r.phase = running
+	r.phase, r.greeted = running, true
 	if p.ProcessID != nil {
 		r.watchClient(*p.ProcessID)
 	}

@@ -19,7 +19,7 @@ func (s *server) notify(name string, params any) { s.notifyThen(name, params, ni
 // has been written or never will be.
 func (s *server) notifyThen(name string, params any, done func()) {
 	s.mu.Lock()
-	listening := s.phase == running || s.phase == shutDown
+	listening := s.greeted
 	s.mu.Unlock()
 	raw, err := codec{}.Marshal(params)
 	if err != nil {

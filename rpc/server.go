@@ -58,6 +58,7 @@ type server struct {
 
 	mu            sync.Mutex
 	phase         phase
+	greeted       bool // it was running once, so that notifications may be sent to the end
 	client        protocol.ClientCapabilities
 	services      Services
 	trace         protocol.TraceValue
