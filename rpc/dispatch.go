@@ -38,6 +38,9 @@ const (
 	// slotless requests wait for something to happen elsewhere, or must get
 	// through when all slots are taken; they count against maxWaits.
 	slotless
+	// asking requests hold a slot but while they wait for the client, and have a
+	// goroutine of their own from the beginning.
+	asking
 	// lifecycle requests are never refused for load.
 	lifecycle
 )
@@ -64,6 +67,7 @@ type request struct {
 
 	// The server's mu guards these.
 	settled bool        // it has its answer
+	asked   int         // requests that it has made of the client, unanswered
 	grace   *time.Timer // runs since it was cancelled
 }
 
@@ -78,7 +82,7 @@ func methods() map[string]method {
 	}
 	for _, area := range []map[string]method{
 		profileMethods(), sessionMethods(), toolMethods(), fileMethods(),
-		processMethods(), artifactMethods(), laterMethods(),
+		processMethods(), artifactMethods(), codeMethods(), laterMethods(),
 	} {
 		maps.Copy(all, area)
 	}
@@ -97,9 +101,7 @@ func laterMethods() map[string]method {
 			WithHint("check the capability that names it in the answer to initialize")
 	}
 	return map[string]method{
-		protocol.MethodToolOffer: {handle: later, class: slotless},
-		protocol.MethodJobRun:    {handle: later, class: slotless},
-		protocol.MethodCodeRun:   {handle: later, class: slotless},
+		protocol.MethodJobRun: {handle: later, class: slotless},
 	}
 }
 
@@ -125,7 +127,7 @@ func (s *server) admit(req *jsonrpc2.Call) (*request, *jsonrpc2.Error) {
 		return nil, protocolError(protocol.CodeInvalidRequest, "another request with this id is not answered yet")
 	}
 	switch m.class {
-	case slotted:
+	case slotted, asking:
 		if s.working >= maxRequests || backlog > maxBacklog {
 			return nil, overloaded("%d requests are being worked on", s.working)
 		}
@@ -296,7 +298,7 @@ func (r *request) settle(err error, over bool) bool {
 	defer r.mu.Unlock()
 	if over {
 		switch r.method.class {
-		case slotted:
+		case slotted, asking:
 			r.working--
 		case slotless:
 			r.waiting--

@@ -48,6 +48,7 @@ func (r *request) initialize(ctx context.Context, p *protocol.InitializeParams) 
 			SessionFork:      true,
 			ProcessTTY:       opened.ProcessTTY,
 			ProcessSubscribe: true,
+			Programs:         true,
 		},
 	}, nil
 }

@@ -13,6 +13,10 @@ const (
 	// slots are taken, such as process/stop). They hold no slot and cost a
 	// goroutine each.
 	maxWaits = 1024
+	// maxOffered is how many tools a client may offer to the programs of a session.
+	maxOffered = 128
+	// maxProgramMs is the protocol's longest timeout, in milliseconds.
+	maxProgramMs = 2147483647
 	// maxBacklog is how many bytes may wait to be written before new requests
 	// are answered with overloaded: a client that reads no answers gets none.
 	maxBacklog = 64 << 20

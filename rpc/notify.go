@@ -59,6 +59,9 @@ type sink struct{ *server }
 var _ session.Sink = sink{}
 
 func (s sink) SessionChanged(changed session.Session) {
+	if changed.State == session.StateClosed {
+		s.offers.set(changed.ID, nil)
+	}
 	s.notify(protocol.MethodSessionChanged, protocol.SessionChangedParams{Session: SessionData(changed)})
 }
 

@@ -34,8 +34,9 @@ func (s *server) read() {
 			if !s.called(m) {
 				return
 			}
+		case *jsonrpc2.Response:
+			s.asks.answered(m)
 		}
-		// What else there is answers requests, and this end has made none.
 	}
 }
 

@@ -37,6 +37,8 @@ type server struct {
 	pace    pace
 	relief  relief
 	room    room
+	asks    asks
+	offers  offers
 	// grace is cancelGrace, shorter in tests.
 	grace time.Duration
 
@@ -100,6 +102,7 @@ func newServer(o Options) *server {
 	s.worked = s.work.Done
 	s.pace.init()
 	s.relief.init()
+	s.asks.init()
 	return s
 }
 

@@ -120,6 +120,12 @@ func appendPart(dst []byte, p tool.Part) ([]byte, error) {
 		}
 		return append(appendText(dst, p.Text), '}'), nil
 	}
+	raw, err := codec{}.Marshal(toContent(p))
+	return append(dst, raw...), err
+}
+
+// toContent is a part in MCP's shape.
+func toContent(p tool.Part) protocol.Content {
 	c := protocol.Content{
 		Type:     protocol.ContentType(p.Type),
 		Data:     p.Data,
@@ -129,6 +135,8 @@ func appendPart(dst []byte, p tool.Part) ([]byte, error) {
 		Artifact: p.Artifact,
 	}
 	switch {
+	case p.Type == tool.PartText:
+		c.Text = p.String()
 	case p.Type == tool.PartResource, p.Type == tool.PartFile && (p.Data != "" || p.Text != ""):
 		c = protocol.Content{
 			Type:     protocol.ContentResource,
@@ -138,8 +146,7 @@ func appendPart(dst []byte, p tool.Part) ([]byte, error) {
 	case p.Type == tool.PartFile:
 		c.Type, c.URI = protocol.ContentResourceLink, resourceURI(p)
 	}
-	raw, err := codec{}.Marshal(c)
-	return append(dst, raw...), err
+	return c
 }
 
 // resourceURI is the part's URI, or one made of its name: MCP demands one.

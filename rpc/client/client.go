@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
@@ -50,8 +51,10 @@ type Options struct {
 	LogTrace           func(protocol.LogTraceParams)
 
 	// GuardConfirm and ToolInvoke answer the service's requests, each on a
-	// goroutine of its own. Without one the service is told that there is no
-	// such method. The capability must be announced at initialize.
+	// goroutine of its own, until their context ends: by the service, when nobody
+	// waits for the answer any more, or with the connection. Without one the service
+	// is told that there is no such method. The capability must be announced at
+	// initialize.
 	GuardConfirm func(context.Context, protocol.GuardConfirmParams) (protocol.GuardConfirmResult, error)
 	ToolInvoke   func(context.Context, protocol.ToolInvokeParams) (protocol.ToolInvokeResult, error)
 
@@ -73,6 +76,8 @@ type Client struct {
 	mu      sync.Mutex
 	ended   error // why reading ended
 	process *process
+	// answering cancels what answers the service's requests, by their ids.
+	answering map[jsonrpc2.ID]context.CancelFunc
 }
 
 // New makes a client that reads from in and writes to out, and starts it.
@@ -81,7 +86,10 @@ func New(in io.ReadCloser, out io.WriteCloser, o Options) *Client {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	c := &Client{o: o, slots: make(chan struct{}, maxServerRequests)}
+	c := &Client{
+		o: o, slots: make(chan struct{}, maxServerRequests),
+		answering: map[jsonrpc2.ID]context.CancelFunc{},
+	}
 	c.stream = frame.New(in, out, frame.Options{
 		Decoded:  true,
 		ReadEnd:  c.readEnded,
@@ -202,8 +210,35 @@ func (c *Client) handle(ctx context.Context, req *jsonrpc2.Request) (any, error)
 	default:
 		return nil, jsonrpc2.NewError(jsonrpc2.Code(protocol.CodeOverloaded), "this client is overloaded")
 	}
+	// Known before the next message is read, which may cancel it.
+	id := req.ID()
+	answering, cancel := context.WithCancel(ctx)
+	c.mu.Lock()
+	c.answering[id] = cancel
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.answering, id)
+		c.mu.Unlock()
+		cancel()
+	}()
 	jsonrpc2.Async(ctx)
-	return answer(ctx, req.Params())
+	return answer(answering, req.Params())
+}
+
+// cancelled cancels what answers a request of the service, if anything still
+// does.
+func (c *Client) cancelled(p protocol.CancelParams) {
+	number, err := strconv.ParseInt(string(p.ID), 10, 64)
+	if err != nil {
+		return // the service counts
+	}
+	c.mu.Lock()
+	cancel := c.answering[jsonrpc2.NewNumberID(number)]
+	c.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
 }
 
 func answering[P, R any](f func(context.Context, P) (R, error)) func(context.Context, []byte) (any, error) {
@@ -224,6 +259,8 @@ func answering[P, R any](f func(context.Context, P) (R, error)) func(context.Con
 func (c *Client) notified(name string, params []byte) {
 	var err error
 	switch name {
+	case protocol.MethodCancel:
+		err = deliver(params, c.cancelled)
 	case protocol.MethodSessionChanged:
 		err = deliver(params, c.o.SessionChanged)
 	case protocol.MethodExecutionStarted:

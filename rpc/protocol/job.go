@@ -53,11 +53,19 @@ type JobRunResult struct {
 type CodeRunParams struct {
 	SessionID string `json:"sessionId"`
 	Code      string `json:"code"`
-	// Tools are the tools that the program may call; missing means all.
-	Tools []string `json:"tools,omitempty"`
-	// TimeoutMs is the environment's when missing.
+	// Tools are the tools that the program may call; missing means all, those that
+	// the client offered included. An empty list is none.
+	Tools []string `json:"tools,omitzero"`
+	// TimeoutMs is the environment's when missing, and never longer.
 	TimeoutMs  int64      `json:"timeoutMs,omitzero"`
 	ResultView ResultView `json:"resultView,omitzero"`
+	// What follows is as in tool/call, and holds for the program's calls too.
+	CallID         string         `json:"callId,omitzero"`
+	Actor          *Actor         `json:"actor,omitzero"`
+	PermissionMode PermissionMode `json:"permissionMode,omitzero"`
+	RunID          string         `json:"runId,omitzero"`
+	NodeName       string         `json:"nodeName,omitzero"`
+	WorkDoneToken  Token          `json:"workDoneToken,omitzero"`
 }
 
 // ResultView is what a program sees of a tool's result.

@@ -110,6 +110,7 @@ func Methods() []Method {
 		request(MethodShutdown, nil, nil, "Detaches from every environment; only exit may follow."),
 		tell(MethodExit, nil, "Ends the service: exit code 0, or 1 without shutdown."),
 		tell(MethodCancel, CancelParams{}, "Cancels a request."),
+		event(MethodCancel, CancelParams{}, "Tells that nobody waits for the answer to a request of the service any more."),
 		event(MethodProgress, ProgressParams{}, "Tells how a request gets on."),
 		tell(MethodSetTrace, SetTraceParams{}, "Sets how much $/logTrace tells."),
 		event(MethodLogTrace, LogTraceParams{}, "One line of trace."),

@@ -241,7 +241,7 @@ type ExecutionParams struct {
 	CallID    string `json:"callId"`
 	RunID     string `json:"runId,omitzero"`
 	NodeName  string `json:"nodeName,omitzero"`
-	// Tool is the tool's name, or "process.start".
+	// Tool is the tool's name, or "process.start", or "code.run".
 	Tool      string    `json:"tool"`
 	Profile   string    `json:"profile"`
 	Backend   string    `json:"backend"`

@@ -177,11 +177,21 @@ export type Code = number;
 export interface CodeRunParams {
   sessionId: string;
   code: string;
-  /** tools are the tools that the program may call; missing means all. */
+  /**
+   * tools are the tools that the program may call; missing means all, those that
+   * the client offered included. An empty list is none.
+   */
   tools?: string[];
-  /** timeoutMs is the environment's when missing. */
+  /** timeoutMs is the environment's when missing, and never longer. */
   timeoutMs?: number;
   resultView?: ResultView;
+  /** What follows is as in tool/call, and holds for the program's calls too. */
+  callId?: string;
+  actor?: Actor;
+  permissionMode?: PermissionMode;
+  runId?: string;
+  nodeName?: string;
+  workDoneToken?: Token;
 }
 
 /**
@@ -326,7 +336,7 @@ export interface ExecutionParams {
   callId: string;
   runId?: string;
   nodeName?: string;
-  /** tool is the tool's name, or "process.start". */
+  /** tool is the tool's name, or "process.start", or "code.run". */
   tool: string;
   profile: string;
   backend: string;
@@ -1304,6 +1314,8 @@ export interface ClientNotifications {
 
 /** Notifications that the service sends, by method. */
 export interface ServerNotifications {
+  /** Tells that nobody waits for the answer to a request of the service any more. */
+  "$/cancelRequest": CancelParams;
   /** Tells how a request gets on. */
   "$/progress": ProgressParams;
   /** One line of trace. */

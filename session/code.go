@@ -1,0 +1,186 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// codeRun is the name of a program among executions. The calls that it makes are
+// executions of their own, under their own names.
+const codeRun = "code.run"
+
+// CodeRequest asks for one program that calls tools.
+type CodeRequest struct {
+	SessionID string
+	Code      string
+	// Tools are the names of the tools that the program may call; nil means all
+	// that the environment has, and all of Offered.
+	Tools []string
+	// Offered are tools that Invoke runs. One of them hides a tool of the
+	// environment that has the same name.
+	Offered []tool.Description
+	// Invoke runs an offered tool; its context ends with the program. It is called
+	// concurrently.
+	Invoke func(ctx context.Context, name string, arguments json.RawMessage) (tool.Result, error)
+	// View is what the program sees of results; "" is the default.
+	View backends.ResultView
+	// Timeout is the program's own; 0, and what is longer, means the profile's.
+	Timeout time.Duration
+	// The others are as in [CallRequest], and hold for the calls of the program too.
+	CallID   string
+	Actor    tool.Actor
+	Mode     tool.Mode
+	RunID    string
+	NodeName string
+	Progress backends.Progress
+}
+
+// RunCode runs a program in the session's environment. An environment that runs
+// none is [tool.Unsupported]. A program that fails or times out is a result with
+// Error. Each call that it makes goes the way of every other call, with its events,
+// as the program's actor and in its mode.
+func (m *Manager) RunCode(ctx context.Context, r CodeRequest) (backends.CodeResult, error) {
+	if err := r.check(); err != nil {
+		return backends.CodeResult{}, err
+	}
+	s, err := m.use(r.SessionID)
+	if err != nil {
+		return backends.CodeResult{}, err
+	}
+	x := Execution{Tool: codeRun, CallID: r.CallID, Actor: r.Actor, RunID: r.RunID, NodeName: r.NodeName}
+	var result backends.CodeResult
+	err = s.execute(ctx, x, func(ctx context.Context, _ *Execution) error {
+		result, err = s.runCode(ctx, r)
+		return err
+	})
+	return result, err
+}
+
+func (r *CodeRequest) check() error {
+	switch {
+	case r.Code == "":
+		return invalid("code", "there is no program to run")
+	case r.Timeout < 0:
+		return invalid("timeoutMs", "a timeout cannot be negative")
+	case !r.View.Valid():
+		return invalid("resultView", "there is no view of results %q", r.View)
+	case len(r.CallID) > maxCallID:
+		return invalid("callId", "a call's id has at most %d bytes", maxCallID)
+	}
+	return checkActor(r.SessionID, r.Actor)
+}
+
+// runCode does what a program asks for.
+func (s *live) runCode(ctx context.Context, r CodeRequest) (backends.CodeResult, error) {
+	mode, err := s.mode(r.Mode, r.Actor, Constraints{})
+	if err != nil {
+		return backends.CodeResult{}, err
+	}
+	env, err := s.environment(ctx, r.Progress)
+	if err != nil {
+		return backends.CodeResult{}, err
+	}
+	runner, ok := env.(backends.CodeRunner)
+	if !ok {
+		return backends.CodeResult{}, tool.Errorf(tool.Unsupported, "the environment of the profile %q runs no programs", s.saved.Profile.Name).
+			WithHint("Call its tools one by one, or choose a profile whose environment runs programs.")
+	}
+	own, err := s.descriptions(ctx, env)
+	if err != nil {
+		return backends.CodeResult{}, err
+	}
+	tools, err := programTools(r, own)
+	if err != nil {
+		return backends.CodeResult{}, err
+	}
+	p := &program{s: s, r: r, mode: mode, tools: tools}
+	timeout := s.saved.Profile.Timeout
+	if r.Timeout > 0 {
+		timeout = min(timeout, r.Timeout)
+	}
+	return runner.RunCode(ctx, backends.CodeRequest{
+		Code: r.Code, Tools: tools, View: r.View, Timeout: timeout,
+		Actor: tool.Actor{ID: s.actorID(r.Actor), Kind: r.Actor.Kind}, Mode: mode,
+		Invoke: p.invoke,
+	})
+}
+
+// programTools are the tools that a program may call.
+func programTools(r CodeRequest, own []tool.Description) ([]tool.Description, error) {
+	all := slices.Clone(r.Offered)
+	for _, d := range own {
+		if !named(all, d.Name) {
+			all = append(all, d)
+		}
+	}
+	if r.Tools == nil {
+		return all, nil
+	}
+	chosen := make([]tool.Description, 0, len(r.Tools))
+	for _, name := range r.Tools {
+		i := slices.IndexFunc(all, func(d tool.Description) bool { return d.Name == name })
+		switch {
+		case i < 0:
+			return nil, invalid("tools", "there is no tool %q that a program could call", name)
+		case named(chosen, name):
+			return nil, invalid("tools", "the tool %q is named twice", name)
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+func named(list []tool.Description, name string) bool {
+	return slices.ContainsFunc(list, func(d tool.Description) bool { return d.Name == name })
+}
+
+// program is a program that runs.
+type program struct {
+	s     *live
+	r     CodeRequest
+	mode  tool.Mode
+	tools []tool.Description
+}
+
+// invoke makes one call for the program: as every call is made, or by whoever
+// offered the tool.
+func (p *program) invoke(ctx context.Context, c backends.NestedCall) (tool.Result, error) {
+	if !named(p.tools, c.Name) {
+		return tool.Result{}, tool.Errorf(tool.ToolNotFound, "the program has no tool %q", c.Name)
+	}
+	call := CallRequest{
+		SessionID: p.s.id, Name: c.Name, Arguments: c.Arguments,
+		Actor: p.r.Actor, Mode: p.mode, RunID: p.r.RunID, NodeName: p.r.NodeName,
+	}
+	if err := call.check(); err != nil {
+		return tool.Result{}, err
+	}
+	if !named(p.r.Offered, c.Name) {
+		result, err := p.s.m.Call(ctx, call)
+		return spelled(result.Result), err
+	}
+	var result tool.Result
+	x := Execution{Tool: c.Name, Actor: call.Actor, RunID: call.RunID, NodeName: call.NodeName}
+	err := p.s.execute(ctx, x, func(ctx context.Context, _ *Execution) (err error) {
+		result, err = p.r.Invoke(ctx, c.Name, call.Arguments)
+		return err
+	})
+	return result, err
+}
+
+// spelled is a result whose texts are text: what leaves this process knows no
+// other.
+func spelled(r tool.Result) tool.Result {
+	r.Content = slices.Clone(r.Content)
+	for i, part := range r.Content {
+		if part.Quoted != nil {
+			r.Content[i].Text, r.Content[i].Quoted = part.String(), nil
+		}
+	}
+	return r
+}
