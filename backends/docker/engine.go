@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -46,7 +45,7 @@ type engine struct {
 	endpoint endpoint
 	api      *client.Client
 	dial     dialFunc
-	closed   atomic.Bool
+	gate     *gate
 
 	mu    sync.Mutex
 	info  daemonInfo
@@ -63,9 +62,10 @@ func newEngine(e endpoint) (*engine, error) {
 		host = "http://docker.invalid"
 	}
 	transport := &http.Transport{MaxIdleConns: 6, IdleConnTimeout: idleConnection}
-	// The library sets the transport up for sockets and named pipes.
+	requests := &http.Client{Transport: transport, CheckRedirect: client.CheckRedirect}
+	// The library sets the transport up for sockets and named pipes, and wraps it.
 	api, err := client.NewClientWithOpts(
-		client.WithHTTPClient(&http.Client{Transport: transport, CheckRedirect: client.CheckRedirect}),
+		client.WithHTTPClient(requests),
 		client.WithHost(host),
 		client.WithAPIVersionNegotiation(),
 	)
@@ -82,6 +82,8 @@ func newEngine(e endpoint) (*engine, error) {
 	// Dialled here and not by the transport's own means: the library hijacks
 	// connections past the transport, and only a plain DialContext serves both.
 	connection := &engine{endpoint: e, api: api, dial: dial}
+	connection.gate = &gate{inner: requests.Transport, idle: transport.CloseIdleConnections}
+	requests.Transport = connection.gate
 	transport.DialContext = connection.connect
 	return connection, nil
 }
@@ -126,7 +128,7 @@ type heldConn struct{}
 
 // connect dials for the library.
 func (e *engine) connect(ctx context.Context, network, address string) (net.Conn, error) {
-	if e.closed.Load() {
+	if e.gate.closed.Load() {
 		return nil, net.ErrClosed
 	}
 	conn, err := e.reach(ctx, network, address)
@@ -136,9 +138,10 @@ func (e *engine) connect(ctx context.Context, network, address string) (net.Conn
 	return conn, err
 }
 
-// close ends idle connections, and no new ones are made.
+// close ends idle connections, and no new ones are made. A request that is
+// under way takes its connection along when it ends.
 func (e *engine) close() error {
-	e.closed.Store(true)
+	e.gate.close()
 	return e.api.Close()
 }
 
@@ -377,6 +380,9 @@ func (e *engine) container(ctx context.Context, name string) (containerInfo, err
 	if err != nil {
 		return containerInfo{}, e.failed("looking for the container "+name, err)
 	}
+	if found.ContainerJSONBase == nil {
+		return containerInfo{}, e.strange(errors.New("it describes a container by nothing"))
+	}
 	info := containerInfo{ID: found.ID, Image: found.Image, Name: strings.TrimPrefix(found.Name, "/"), Volumes: map[string]string{}}
 	for _, m := range found.Mounts {
 		if m.Type == mount.TypeVolume {
@@ -477,7 +483,7 @@ func (e *engine) join(ctx context.Context, id string) (*execStream, error) {
 	}
 	exitCode := func(ctx context.Context) (int, bool) {
 		found, err := e.api.ContainerInspect(ctx, id)
-		if err != nil || found.State == nil {
+		if err != nil || found.ContainerJSONBase == nil || found.State == nil {
 			return 0, false // it has removed itself
 		}
 		return found.State.ExitCode, !found.State.Running

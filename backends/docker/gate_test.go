@@ -1,0 +1,61 @@
+package docker
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A connection that a request was using when the engine was closed is closed
+// with the request, even when somebody has tried to make another since.
+func TestConnectionsEndAfterClose(t *testing.T) {
+	path := filepath.Join(privateDir(t), "d.sock")
+	l := must(net.Listen("unix", path))(t)
+	asked, answer := make(chan struct{}), make(chan struct{})
+	closed := make(chan struct{}, 8)
+	server := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/_ping" { // by which the library asks for the version
+				close(asked)
+				<-answer
+			}
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Api-Version", "1.41")
+			_, _ = w.Write([]byte(`{"Id": "c"}`))
+		}),
+		ConnState: func(_ net.Conn, s http.ConnState) {
+			if s == http.StateClosed {
+				closed <- struct{}{}
+			}
+		},
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() { server.Close(); <-served })
+
+	e := must(newEngine(endpoint{Host: "unix://" + path}))(t)
+	first := make(chan error, 1)
+	go func() {
+		_, err := e.container(t.Context(), "c")
+		first <- err
+	}()
+	<-asked
+	if err := e.close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.container(t.Context(), "c"); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("a request after the close: %v", err)
+	}
+	close(answer)
+	if err := <-first; err != nil {
+		t.Errorf("the request that was under way: %v", err)
+	}
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second): // less than an idle connection is kept
+		t.Error("the connection is still open")
+	}
+}
