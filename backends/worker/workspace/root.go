@@ -33,6 +33,9 @@ type Root struct {
 
 	plainOnce sync.Once
 	plain     plain
+
+	sweptMu sync.Mutex
+	swept   map[string]struct{} // directories by name
 }
 
 // Open opens an existing directory.

@@ -1,8 +1,6 @@
 package workspace
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,10 +8,6 @@ import (
 	"path"
 	"syscall"
 )
-
-// tempPrefix begins the names of files that are being written. One is left
-// behind only when the process dies in between.
-const tempPrefix = ".caisson-write-"
 
 // ErrChanged is what Write answers when the file is no longer the one that the
 // caller has seen.
@@ -59,6 +53,7 @@ func (r *Root) Write(name string, data []byte, o WriteOptions) (fs.FileInfo, err
 		return nil, err
 	}
 	defer parent.Close()
+	r.sweepOnce(dir, parent)
 
 	w := writer{parent: parent, base: base, data: data, options: o}
 	if err := w.write(); err != nil {
@@ -93,6 +88,7 @@ type writer struct {
 	base    string
 	data    []byte
 	options WriteOptions
+	named   bool // files without a name are of no use here
 }
 
 func (w *writer) write() error {
@@ -123,25 +119,29 @@ func (w *writer) write() error {
 
 // create writes a file that is not there yet.
 func (w *writer) create() error {
-	temp, err := w.temp(0o666, nil)
+	t, err := w.temp(0o666, nil)
 	if err != nil {
 		return err
 	}
-	if !w.options.CreateOnly {
-		if err := w.parent.Rename(temp, w.base); err != nil {
-			return errors.Join(err, w.parent.Remove(temp))
-		}
-		return nil
-	}
+	defer t.discard()
 	// A link, other than a rename, never replaces what came into being meanwhile.
-	err = w.parent.Link(temp, w.base)
-	if removeErr := w.parent.Remove(temp); err == nil {
-		err = removeErr
-	}
-	if err == nil || errors.Is(err, fs.ErrExist) {
+	err = t.link(w.base)
+	if err == nil || w.options.CreateOnly && errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return w.createExclusive() // a file system without hard links
+	if !w.options.CreateOnly {
+		err = t.rename(w.base)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case t.nameless():
+		w.named = true
+		return w.create()
+	case w.options.CreateOnly:
+		return w.createExclusive() // a file system without hard links
+	}
+	return err
 }
 
 // createExclusive claims the name first and writes then.
@@ -171,38 +171,22 @@ func (w *writer) replace(info fs.FileInfo) error {
 			return errors.Join(ErrChanged, err)
 		}
 	}
-	temp, err := w.temp(0o600, func(f *os.File) error { return keepAttributes(f, old, info) })
+	t, err := w.temp(0o600, func(f *os.File) error { return keepAttributes(f, old, info) })
 	if err == nil {
+		defer t.discard()
 		closeBeforeRename(old)
-		if err = w.parent.Rename(temp, w.base); err == nil {
+		if err = t.rename(w.base); err == nil {
 			return nil
 		}
-		err = errors.Join(err, w.parent.Remove(temp))
+		if t.nameless() {
+			w.named = true
+			return w.replace(info)
+		}
 	}
 	if old == nil || !inPlaceHelps(err) {
 		return err
 	}
 	return w.inPlace(old, info.Size())
-}
-
-// temp writes a new file beside the one that is meant and returns its name;
-// after an error none is left.
-func (w *writer) temp(mode fs.FileMode, finish func(*os.File) error) (string, error) {
-	var random [8]byte
-	rand.Read(random[:]) // never fails
-	name := tempPrefix + hex.EncodeToString(random[:])
-	f, err := w.parent.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(w.data)
-	if err == nil && finish != nil {
-		err = finish(f)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return "", errors.Join(err, w.parent.Remove(name))
-	}
-	return name, nil
 }
 
 // inPlace overwrites the open file. Room is set aside first, so that a full

@@ -50,7 +50,7 @@ func TestWrite(t *testing.T) {
 func noTemp(t *testing.T, r *Root) {
 	t.Helper()
 	err := filepath.WalkDir(r.Dir(), func(p string, d fs.DirEntry, err error) error {
-		if strings.HasPrefix(d.Name(), tempPrefix) {
+		if strings.HasPrefix(d.Name(), lockedPrefix) || strings.HasPrefix(d.Name(), namedPrefix) {
 			t.Errorf("%s is left", p)
 		}
 		return err
