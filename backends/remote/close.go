@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -59,15 +60,32 @@ func (e *Environment) Shutdown(ctx context.Context) error {
 	if !e.letGo() {
 		return nil
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		err = e.shutdown(ctx, c, budget)
-	case tool.KindOf(err) == tool.EnvironmentLost:
-		err = nil
-	default:
+		for try := 1; try < shutdownTries && errors.Is(err, errCut); try++ {
+			err = e.shutdownAgain(ctx, budget)
+		}
+	} else {
 		err = about("ending the worker", err)
 	}
+	if tool.KindOf(err) == tool.EnvironmentLost {
+		err = nil
+	}
 	return errors.Join(err, e.detach(ctx))
+}
+
+// errCut is within the error of a shutdown whose connection was lost.
+var errCut = errors.New("the connection was lost before the worker had ended")
+
+// shutdownAgain asks over a connection of its own: the worker that was asked may
+// have been killed, and what it ran must still be found and ended. Nobody else
+// connects any more.
+func (e *Environment) shutdownAgain(ctx context.Context, budget time.Duration) error {
+	c, _, err := e.try(ctx, againConnect)
+	if err != nil {
+		return about("ending the worker", err)
+	}
+	return errors.Join(e.shutdown(ctx, c, budget), c.Close())
 }
 
 // shutdown asks the worker to end. One that cannot be asked ends with its
@@ -92,6 +110,8 @@ func (e *Environment) shutdown(ctx context.Context, c *connection, budget time.D
 	switch {
 	case err == nil:
 		return nil
+	case ctx.Err() == nil && c.Err() != nil:
+		return about("ending the worker", fmt.Errorf("%w: %w", errCut, err))
 	case ctx.Err() != nil || tool.KindOf(err) == tool.OutcomeUnknown:
 		return &tool.Error{
 			Kind:    tool.OutcomeUnknown,

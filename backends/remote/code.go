@@ -27,7 +27,7 @@ func (e *Environment) RunCode(ctx context.Context, r backends.CodeRequest) (back
 	caller := ctx
 	if r.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.Timeout+programGrace)
+		ctx, cancel = context.WithTimeout(ctx, r.Timeout+e.o.programGrace)
 		defer cancel()
 	}
 	data := wire.RunCode{

@@ -386,6 +386,27 @@ func TestShutdown(t *testing.T) {
 		go func() { ended <- e.Shutdown(t.Context()) }()
 		wantKind(t, receive(t, ended), tool.OutcomeUnknown)
 	})
+	t.Run("a worker that is killed meanwhile", func(t *testing.T) {
+		for always, wants := range map[bool]int{false: 2, true: shutdownTries} {
+			f := newFar(ourCaps...)
+			f.on(wire.MethodShutdown, func(context.Context, *wire.Request) (wire.Response, error) {
+				if always || f.asked(wire.MethodShutdown) == 1 {
+					f.cut()
+				}
+				return wire.Response{}, nil
+			})
+			e, err := Open(t.Context(), f, binding(), nil, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Shutdown(t.Context()); (err != nil) != always {
+				t.Errorf("always %t: %v", always, err)
+			}
+			if got := f.asked(wire.MethodShutdown); got != wants {
+				t.Errorf("always %t: the workers were asked %d times, want %d", always, got, wants)
+			}
+		}
+	})
 	t.Run("an environment that is gone", func(t *testing.T) {
 		f := newFar(ourCaps...)
 		e := open(t, f, binding(), Options{})

@@ -41,6 +41,9 @@ const (
 	// quiesceTimeout is how long calls in flight may take to end when the
 	// environment is let go of.
 	quiesceTimeout = 5 * time.Second
+	// shutdownTries is how often a worker is asked to end whose connection is lost
+	// before it has: killed once is an accident, twice a decision.
+	shutdownTries = 2
 	// closeTimeout bounds the export/close that ends every export.
 	closeTimeout = 10 * time.Second
 

@@ -72,6 +72,8 @@ type Options struct {
 	CancelGrace time.Duration
 	// Log gets what nobody can be told; nil discards it.
 	Log *slog.Logger
+
+	programGrace time.Duration // shorter in tests
 }
 
 // Environment is one environment behind a Host. It connects again by itself:
@@ -131,6 +133,9 @@ func newEnvironment(h Host, b backends.Binding, o Options) *Environment {
 	}
 	if o.Patience <= 0 {
 		o.Patience = DefaultPatience
+	}
+	if o.programGrace <= 0 {
+		o.programGrace = programGrace
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
