@@ -105,14 +105,14 @@ export function checkCapabilities(backend: Backend, capabilities: readonly strin
     if (capability === "caisson.socket.v1") {
       throw new Error("the adapter announces caisson.socket.v1, which this kit does not serve");
     }
-    if (capability === "process.start.v1" && backend.close === undefined) {
-      throw new Error(`the adapter announces ${capability} without close`);
-    }
-    if (backend.forward !== undefined) continue;
-    for (const method of promised.get(capability) ?? []) {
+    const methods = backend.forward === undefined ? (promised.get(capability) ?? []) : [];
+    for (const method of methods) {
       if (backend.methods?.[method] === undefined) {
         throw new Error(`the adapter announces ${capability} without ${method}`);
       }
+    }
+    if (capability === "process.start.v1" && backend.close === undefined) {
+      throw new Error(`the adapter announces ${capability} without close`);
     }
   }
 }

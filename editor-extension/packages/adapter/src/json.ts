@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { FrameError } from "./errors.js";
+import { FrameError, isObject } from "./errors.js";
 import { MAX_DEPTH } from "./limits.js";
 
 /**
@@ -42,11 +42,13 @@ export type Members = ReadonlyMap<string, RawJSON>;
 export function members(line: Buffer): Members {
   if (!isUtf8(line)) throw new FrameError("a line that is not UTF-8");
   const found = ranges(line);
+  let value: unknown;
   try {
-    JSON.parse(line.toString("utf8"));
+    value = JSON.parse(line.toString("utf8"));
   } catch {
     throw new FrameError("a line that is not JSON");
   }
+  if (!isObject(value)) throw new FrameError("a line that is no JSON object");
   const all = new Map<string, RawJSON>();
   for (const { name, value } of found) {
     const meant: unknown = JSON.parse(name.toString("utf8"));

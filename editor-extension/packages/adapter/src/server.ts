@@ -94,7 +94,7 @@ export class Server {
     }
     switch (frame.method) {
       case "cancel":
-        this.#requests.get(frame.id)?.abort.abort();
+        this.#requests.get(frame.id)?.abort.abort(cancelled("the request was cancelled"));
         return;
       case "callback":
         this.#answered(frame);
@@ -116,7 +116,7 @@ export class Server {
   /** Cancels every request and waits for the handlers. No request begins any more. */
   async quiesce(): Promise<void> {
     this.#closing = true;
-    const why = new AdapterError("cancelled", "the connection has ended");
+    const why = cancelled("the connection has ended");
     for (const { abort } of this.#requests.values()) abort.abort(why);
     if (this.#handlers === 0) return;
     this.#quiet ??= new Deferred<void>();
@@ -130,7 +130,7 @@ export class Server {
 
   /** Ends the lifetime of admitted processes and closes the backend, if it was ever used. */
   async close(signal: AbortSignal): Promise<void> {
-    this.#lifetime.abort(new AdapterError("cancelled", "the adapter ends"));
+    this.#lifetime.abort(cancelled("the adapter ends"));
     if (this.#binding !== undefined) await this.#backend.close?.(signal);
   }
 
@@ -312,7 +312,7 @@ export class Server {
         `a tool of the host can be called from run_code only, not from ${clip(request.method)}`,
       );
     }
-    if (!request.live) throw new AdapterError("cancelled", "the program that calls has ended");
+    if (!request.live) throw cancelled("the program that calls has ended");
     const either =
       signal === undefined ? request.abort.signal : AbortSignal.any([request.abort.signal, signal]);
     if (either.aborted) throw reasonOf(either);
@@ -448,6 +448,10 @@ function parsed(json: string): unknown {
 
 function invalid(message: string, path = ""): AdapterError {
   return new AdapterError("invalidParams", message, { path });
+}
+
+function cancelled(message: string): AdapterError {
+  return new AdapterError("cancelled", message);
 }
 
 function overloaded(message: string): AdapterError {

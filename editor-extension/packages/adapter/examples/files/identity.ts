@@ -1,0 +1,27 @@
+import { readFile } from "node:fs/promises";
+
+/**
+ * What tells a process from a later one with the same pid: when it was started,
+ * and in which life of the machine. Undefined where that cannot be told: whoever
+ * cannot be recognised is never signalled.
+ */
+export async function identity(pid: number): Promise<string | undefined> {
+  try {
+    const boot = await readFile("/proc/sys/kernel/random/boot_id", "utf8");
+    const stat = await readFile(`/proc/${pid}/stat`, "utf8");
+    // The name, in parentheses, may hold anything; the start is the 22nd field.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return fields[0] === "Z" ? undefined : `${boot.trim()} ${fields[19]}`;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Signals a whole process group; one that is gone is no error. */
+export function signalGroup(pgid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pgid, signal);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
+  }
+}
