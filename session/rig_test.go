@@ -32,8 +32,10 @@ type rig struct {
 	folder string // an opened folder
 	config string // the user's file
 	world  *world
-	vars   []string
-	now    func() time.Time // the services' clock; nil is the real one
+	// programs, unless it is nil, is what docker environments run programs with.
+	programs *programs
+	vars     []string
+	now      func() time.Time // the services' clock; nil is the real one
 }
 
 const defaultConfig = `{
@@ -80,6 +82,16 @@ func (r *rig) start() *service {
 	return r.startWith(config.File(r.config))
 }
 
+// docker is the backend of that kind, whose environments run programs when the
+// test wants them to.
+func (r *rig) docker() backends.Backend {
+	if r.programs == nil {
+		return r.world.backend(profile.Docker)
+	}
+	r.programs.Backend = r.world.backend(profile.Docker)
+	return r.programs
+}
+
 // startWith starts a service with another configuration.
 func (r *rig) startWith(c config.Source) *service {
 	r.t.Helper()
@@ -91,7 +103,7 @@ func (r *rig) startWith(c config.Source) *service {
 	s.Manager, err = session.New(session.Options{
 		StateDir: filepath.Join(r.dir, "state"), RuntimeDir: filepath.Join(r.dir, "run"),
 		Config:   c,
-		Registry: backends.NewRegistry(r.world.backend(profile.Local), r.world.backend(profile.Docker)),
+		Registry: backends.NewRegistry(r.world.backend(profile.Local), r.docker()),
 		// The store is opened by each service, as two processes would.
 		Artifacts: store, Sink: s.sink,
 		Environ: func() []string { return r.vars },

@@ -107,6 +107,7 @@ func TestCancelProgram(t *testing.T) {
 	f.on(wire.MethodRunCode, func(ctx context.Context, r *wire.Request) (wire.Response, error) {
 		_, err := r.Callback(ctx, wire.ToolCall{Name: "ask", Arguments: "{}"})
 		ended <- err
+		<-ctx.Done()
 		return wire.Response{}, ctx.Err()
 	})
 	e := open(t, f, binding(), Options{})
@@ -119,10 +120,11 @@ func TestCancelProgram(t *testing.T) {
 		return tool.Result{}, ctx.Err()
 	}})
 	wantKind(t, err, tool.Cancelled)
-	for _, c := range []chan error{called, ended} {
-		if err := receive(t, c); !errors.Is(err, context.Canceled) {
-			t.Errorf("a call ended with %v", err)
-		}
+	if err := receive(t, called); !errors.Is(err, context.Canceled) {
+		t.Errorf("the call ended with %v", err)
+	}
+	if err := receive(t, ended); err == nil {
+		t.Error("the far end got a result of it")
 	}
 	// The connection is as good as before.
 	f.says(wire.MethodRunCode, object(`{"Logs":["again"]}`), nil)
