@@ -1,0 +1,552 @@
+import { PassThrough } from "node:stream";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import {
+  type Backend,
+  type Delegate,
+  type DelegateOptions,
+  delegate,
+  type Initialize,
+  run,
+} from "../src/index.js";
+import { Peer } from "../src/peer.js";
+import { Host, token } from "./host.js";
+
+/** The far end of a delegate, scripted frame by frame. */
+class Far {
+  readonly input = new PassThrough();
+  readonly output = new PassThrough();
+  readonly close = vi.fn(() => {
+    this.output.end();
+  });
+  readonly host = new Host(this.output, this.input, Promise.resolve(undefined));
+  #answered = 0;
+
+  get options(): DelegateOptions {
+    const { input, output, close } = this;
+    return { input, output, close };
+  }
+
+  /** Waits for the next request with the method. */
+  async asked(method: string) {
+    const got = await this.host.next(
+      (f) => f.method === method && this.host.frames.indexOf(f) >= this.#answered,
+      method,
+    );
+    this.#answered = this.host.frames.indexOf(got) + 1;
+    return got;
+  }
+
+  /** Answers the next request with the method. */
+  async answer(method: string, data: unknown): Promise<void> {
+    const { id } = await this.asked(method);
+    this.host.line(JSON.stringify({ id, data }));
+  }
+}
+
+/** An adapter that delegates to a scripted peer, initialized. */
+async function delegated(capabilities: string[] = [], wrap = (d: Delegate): Backend => d) {
+  const far = new Far();
+  const host = Host.serve(wrap(delegate(far.options)));
+  const ready = host.initialize("/r", { environment: { SECRET: "x" }, identity: "i" });
+  await far.answer("initialize", { version: 4, root: "/real", capabilities });
+  await ready;
+  return { far, host };
+}
+
+const execute = { call: { name: "t", arguments: "{}" }, actor: "s" };
+const program = { program: { code: "", tools: [] }, timeout_ms: 0, actor: "s" };
+
+describe("options", () => {
+  const { input, output, close } = new Far();
+  const command = ["worker"];
+  it.each([
+    ["nothing", {}],
+    ["both", { command, input, output, close }],
+    ["a command and one stream", { command, input }],
+    ["no close", { input, output }],
+    ["no output", { input, close }],
+    ["an empty command", { command: [] }],
+    ["a command without a name", { command: [""] }],
+    ["a grace for streams", { input, output, close, shutdown_grace_ms: 5 }],
+    ["variables for streams", { input, output, close, env: {} }],
+    ["a grace of 0", { command, shutdown_grace_ms: 0 }],
+    ["a grace of half a millisecond", { command, shutdown_grace_ms: 0.5 }],
+    ["a grace over the limit", { command, shutdown_grace_ms: 2147483648 }],
+  ])("with %s are refused", (_, options) => {
+    expect(() => delegate(options as never)).toThrow(/delegate|shutdown_grace_ms|env/);
+  });
+
+  it("may be at the limit", () => {
+    delegate({ command, shutdown_grace_ms: 1 });
+    delegate({ command, shutdown_grace_ms: 2147483647 });
+  });
+});
+
+describe("initialize", () => {
+  it("hands the full binding on, with a token of its own, when the host asks and not before", async () => {
+    const far = new Far();
+    const host = Host.serve(
+      delegate({ ...far.options, capabilities: ["caisson.fs.v1"] } as DelegateOptions),
+    );
+    const binding = {
+      version: 4,
+      root: "/r",
+      session: "s",
+      identity: "i",
+      environment: { A: "1" },
+      require_existing_workspace: true,
+      remove_workspace_on_exit: true,
+      capabilities: ["caisson.bulk.v1", "caisson.errors.v1", "some.future.v9"],
+      offer_socket: true,
+      unknown: { x: [1] },
+    };
+    expect(far.host.frames).toEqual([]);
+    host.send({ id: "1", method: "initialize", data: binding });
+    const asked = await far.asked("initialize");
+    const { offer_socket: _, ...rest } = binding;
+    expect(asked.data).toEqual({ ...rest, capabilities: binding.capabilities.slice(0, 2) });
+    far.host.line("welcome to this machine");
+    const capabilities = ["caisson.fs.v1", "caisson.socket.v1", "caisson.bulk.v1"];
+    far.host.line(
+      JSON.stringify({
+        id: asked.id,
+        data: { version: 4, root: "/real", capabilities, socket: {} },
+      }),
+    );
+    expect((await host.reply("1")).data).toEqual({
+      version: 4,
+      root: "/real",
+      capabilities: ["caisson.fs.v1", "caisson.bulk.v1", "caisson.errors.v1"],
+    });
+    await host.end();
+  });
+
+  it.each([
+    ["another version", { version: 3, root: "/r" }, "protocol 3"],
+    ["no version", { root: "/r" }, "protocol"],
+    ["a relative root", { version: 4, root: "r" }, "root"],
+    ["no root", { version: 4 }, "root"],
+    ["without the capability", { version: 4, root: "/r", capabilities: [] }, "caisson.fs.v1"],
+    ["nothing", null, "protocol"],
+  ])(
+    "of a peer that answers with %s fails, and the peer is closed at once",
+    async (_, data, words) => {
+      const far = new Far();
+      const host = Host.serve(
+        delegate({ ...far.options, capabilities: ["caisson.fs.v1"] } as DelegateOptions),
+      );
+      const ready = host.initialize("/r");
+      await far.answer("initialize", data);
+      expect((await ready).error).toContain(words);
+      await vi.waitFor(() => expect(far.close).toHaveBeenCalledTimes(1));
+      expect(host.ended).toBe(false);
+      expect((await host.call("2", "execute", execute)).error).toContain("new connection");
+      await host.end();
+      expect(far.close).toHaveBeenCalledTimes(1);
+    },
+  );
+
+  it("of a peer that dies fails", async () => {
+    const far = new Far();
+    const host = Host.serve(delegate(far.options));
+    const ready = host.initialize("/r");
+    await far.asked("initialize");
+    far.output.end();
+    expect(await ready).toMatchObject({ detail: { kind: "backendUnavailable" } });
+    await host.end();
+  });
+
+  it("that is cancelled is cancelled at the peer", async () => {
+    const far = new Far();
+    const host = Host.serve(delegate(far.options));
+    const ready = host.initialize("/r");
+    const { id } = await far.asked("initialize");
+    host.send({ id: "init", method: "cancel" });
+    expect((await far.asked("cancel")).id).toBe(id);
+    far.host.line(JSON.stringify({ id, error: "it was cancelled" }));
+    expect((await ready).error).toBe("it was cancelled");
+    await host.end();
+  });
+});
+
+describe("requests", () => {
+  it("and replies pass unchanged, concurrently", async () => {
+    const { far, host } = await delegated();
+    const odd = '{"n":12345678901234567890,"f":1.50,"2":0,"1":0}';
+    host.line(`{"id":"a","method":"some/future","token":"${token}","data":${odd}}`);
+    host.send({ id: "b", method: "execute", data: execute });
+    const [a, b] = [await far.asked("some/future"), await far.asked("execute")];
+    far.host.line(JSON.stringify({ id: b.id, error: "no", detail: { kind: "denied", hint: "h" } }));
+    far.host.line(`{"id":"${a.id}","data":${odd}}`);
+    far.host.line('{"id":"nobody","data":1}');
+    expect(await host.reply("b")).toMatchObject({
+      error: "no",
+      detail: { kind: "denied", hint: "h" },
+    });
+    expect((await host.reply("a")).data).toEqual(JSON.parse(odd));
+    await host.end();
+  });
+
+  it("may be answered by the adapter itself", async () => {
+    const { far, host } = await delegated([], (d) => ({
+      ...d,
+      methods: { execute: () => ({ is_error: true }) },
+    }));
+    expect((await host.call("1", "execute", execute)).data).toEqual({ is_error: true });
+    expect(far.host.frames.some(({ method }) => method === "execute")).toBe(false);
+    await host.end();
+  });
+
+  it("keep every digit on their way", async () => {
+    const seen: string[] = [];
+    const { far, host } = await delegated([], (d) => ({
+      ...d,
+      forward: async (method, data, context) => {
+        seen.push(Buffer.from(data.bytes).toString());
+        const reply = await d.forward(method, data, context);
+        if ("bytes" in reply) seen.push(Buffer.from(reply.bytes).toString());
+        return reply;
+      },
+    }));
+    host.line(`{"id":"a","method":"x","token":"${token}","data":{"n":1.50}}`);
+    const { id } = await far.asked("x");
+    far.host.line(`{"id":"${id}","data":[12345678901234567890]}`);
+    await host.reply("a");
+    expect(seen).toEqual(['{"n":1.50}', "[12345678901234567890]"]);
+    await host.end();
+  });
+
+  it("that are cancelled end when the peer has ended them", async () => {
+    const { far, host } = await delegated();
+    host.send({ id: "1", method: "execute", data: execute });
+    const { id } = await far.asked("execute");
+    host.send({ id: "1", method: "cancel" });
+    expect((await far.asked("cancel")).id).toBe(id);
+    await host.call("2", "nothing-yet", {}, { token: "bad" });
+    expect(host.frames.some((f) => f.id === "1")).toBe(false);
+    far.host.line(JSON.stringify({ id, data: { is_error: true } }));
+    expect((await host.reply("1")).data).toEqual({ is_error: true });
+    await host.end();
+  });
+
+  it("pass events, also those right behind initialize", async () => {
+    const far = new Far();
+    const host = Host.serve(delegate(far.options));
+    const ready = host.initialize("/r");
+    const { id } = await far.asked("initialize");
+    const event = '{"id":"","method":"process","data":{"Type":"started","Process":{"id":"p"}}}';
+    far.host.line(`${JSON.stringify({ id, data: { version: 4, root: "/r" } })}\n${event}`);
+    await ready;
+    expect((await host.next((f) => f.method === "process")).data).toEqual({
+      Type: "started",
+      Process: { id: "p" },
+    });
+    expect(host.frames.map((f) => f.id)).toEqual(["init", ""]);
+    await host.end();
+  });
+
+  it("check the records of starts", async () => {
+    const { far, host } = await delegated(["process.start.v1"]);
+    host.send({
+      id: "1",
+      method: "process/start",
+      data: { operation_id: "op", command: "c", actor: "s" },
+    });
+    await far.answer("process/start", { id: "p", operation_id: "other" });
+    expect((await host.reply("1")).detail).toMatchObject({ kind: "outcomeUnknown" });
+    await host.end();
+  });
+});
+
+describe("callbacks", () => {
+  it("go from the peer's program to the host and back", async () => {
+    const { far, host } = await delegated();
+    host.send({ id: "1", method: "run_code", data: program });
+    const { id } = await far.asked("run_code");
+    far.host.line(
+      JSON.stringify({
+        id: "c1",
+        parent_id: id,
+        method: "tool",
+        data: { name: "grep", arguments: "{}" },
+      }),
+    );
+    const asked = await host.next((f) => f.method === "tool");
+    expect(asked).toMatchObject({ parentId: "1", data: { name: "grep", arguments: "{}" } });
+    host.send({
+      id: asked.id,
+      method: "callback",
+      data: { id: asked.id, data: { is_error: true } },
+    });
+    expect((await far.asked("callback")).data).toEqual({ id: "c1", data: { is_error: true } });
+    far.host.line(
+      JSON.stringify({
+        id: "c2",
+        parent_id: id,
+        method: "tool",
+        data: { name: "x", arguments: "{}" },
+      }),
+    );
+    const second = await host.next((f) => f.method === "tool" && f.id !== asked.id);
+    host.send({ id: second.id, method: "callback", data: { id: second.id, error: "refused" } });
+    expect((await far.asked("callback")).data).toEqual({ id: "c2", error: "refused" });
+    far.host.line(JSON.stringify({ id, data: { Logs: [] } }));
+    await host.reply("1");
+    far.host.line(JSON.stringify({ id: "c3", parent_id: id, method: "tool", data: {} }));
+    expect((await far.asked("callback")).data).toMatchObject({
+      id: "c3",
+      error: expect.stringContaining("not running"),
+    });
+    host.send({ id: "2", method: "execute", data: execute });
+    const other = await far.asked("execute");
+    far.host.line(JSON.stringify({ id: "c4", parent_id: other.id, method: "tool", data: {} }));
+    expect((await far.asked("callback")).data).toMatchObject({
+      id: "c4",
+      error: expect.stringContaining("not running"),
+    });
+    await host.end();
+  });
+});
+
+describe("bodies", () => {
+  it("pass both ways, at the pace of whoever takes them", async () => {
+    const { far, host } = await delegated(["caisson.bulk.v1"]);
+    host.send({ id: "1", method: "fs/write_file", data: { path: "f" }, body: 6 });
+    host.send({ id: "1", method: "body", raw: 6 }, Buffer.from("\n{abc}"));
+    const { id, body } = await far.asked("fs/write_file");
+    expect(body).toBe(6);
+    expect((await far.asked("body")).raw).toBe("\n{abc}");
+    const total = 12 << 20;
+    far.host.line(JSON.stringify({ id, data: {}, body: total }));
+    for (let i = 0; i < 4; i++) {
+      far.host.line(JSON.stringify({ id, method: "body", raw: 1 << 20 }));
+      far.output.write(Buffer.alloc(1 << 20, "y"));
+    }
+    const got = (): number =>
+      host.frames.filter((f) => f.method === "body").reduce((n, f) => n + f.raw.length, 0);
+    await host.next(() => got() === 4 << 20);
+    expect((await far.asked("body_taken")).body).toBe(1 << 20);
+    host.send({ id: "1", method: "cancel" });
+    await far.asked("cancel");
+    far.host.line(JSON.stringify({ id, method: "body", error: "stopped" }));
+    expect((await host.next((f) => f.method === "body" && f.error !== "")).id).toBe("1");
+    expect(await host.end()).toBeUndefined();
+  });
+
+  it("faster than they are taken are the peer's failure", async () => {
+    const { far, host } = await delegated(["caisson.bulk.v1"]);
+    host.send({ id: "1", method: "export/stream", data: { token: "t" } });
+    const { id } = await far.asked("export/stream");
+    far.host.line(JSON.stringify({ id, data: {}, body: 64 << 20 }));
+    for (let i = 0; i < 16; i++) {
+      far.host.line(JSON.stringify({ id, method: "body", raw: 1 << 20 }));
+      far.output.write(Buffer.alloc(1 << 20));
+    }
+    expect((await host.done)?.message).toContain("faster than it is taken");
+    expect(far.close).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe("a peer that fails", () => {
+  const ways: [string, (far: Far) => void, string][] = [
+    ["by its end", (far) => far.output.end(), "ended its output"],
+    ["by its end in a frame", (far) => far.output.end('{"id":'), "middle of a frame"],
+    ["by what is no frame", (far) => far.host.line("Segmentation fault"), "Segmentation fault"],
+    ["by an error of its output", (far) => far.output.destroy(new Error("reset")), "reset"],
+    [
+      "by an error of its input",
+      (far) => far.input.destroy(new Error("broken pipe")),
+      "broken pipe",
+    ],
+  ];
+  it.each(ways)(
+    "%s is closed at once, and everything in flight has an unknown outcome",
+    async (_, fail, words) => {
+      const { far, host } = await delegated();
+      for (const id of ["1", "2"]) host.send({ id, method: "execute", data: execute });
+      await far.asked("execute");
+      await far.asked("execute");
+      fail(far);
+      for (const id of ["1", "2"]) {
+        const got = await host.reply(id);
+        expect(got.detail).toMatchObject({ kind: "outcomeUnknown" });
+        expect(got.error).toContain(words);
+      }
+      expect((await host.done)?.message).toContain(words); // the host's end is still open
+      expect(far.close).toHaveBeenCalledTimes(1);
+    },
+  );
+
+  it("is not replaced: an adapter that stays answers with errors", async () => {
+    const { far, host } = await delegated([], (d) => ({
+      ...d,
+      initialize: (binding, context) =>
+        d.initialize(binding, { ...context, fail: () => undefined }),
+    }));
+    far.output.end();
+    await vi.waitFor(() => expect(far.close).toHaveBeenCalledTimes(1));
+    expect((await host.call("1", "execute", execute)).detail).toMatchObject({
+      kind: "backendUnavailable",
+    });
+    expect(far.host.frames.filter(({ method }) => method === "initialize")).toHaveLength(1);
+    expect(await host.end()).toBeUndefined();
+  });
+});
+
+describe("the cancel grace", () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it("is 35 s, and then the outcome is unknown and the peer has failed", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const failed = vi.fn();
+    const [input, output] = [new PassThrough(), new PassThrough()];
+    const peer = new Peer({
+      input,
+      output,
+      token: "",
+      onEvent: () => undefined,
+      onFailure: failed,
+    });
+    const cancel = new AbortController();
+    const settled = vi.fn();
+    const call = peer.call({
+      method: "execute",
+      data: { bytes: Buffer.from("{}") } as never,
+      body: new Uint8Array(0),
+      signal: cancel.signal,
+      invokeTool: () => Promise.reject(new Error("none")),
+    });
+    call.catch(settled);
+    cancel.abort();
+    await vi.advanceTimersByTimeAsync(34_999);
+    expect(settled).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    await expect(call).rejects.toMatchObject({ kind: "outcomeUnknown" });
+    expect(failed).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe("a command", () => {
+  /** A peer of a few lines of JavaScript. */
+  const script = (body: string): string[] => [
+    process.execPath,
+    "--input-type=module",
+    "--eval",
+    `import { createInterface } from "node:readline";
+     const say = (o) => process.stdout.write(JSON.stringify(o) + "\\n");
+     const lines = createInterface({ input: process.stdin });
+     lines.on("line", (l) => {
+       const { id, method, data } = JSON.parse(l);
+       if (method === "initialize") say({ id, data: { version: 4, root: data.root } });
+       else handle(id, method, data);
+     });
+     let handle = (id) => say({ id, data: process.env });
+     ${body}`,
+  ];
+
+  it("is started with the adapter's variables, or with those given and no other", async () => {
+    process.env["CAISSON_ADAPTER_TEST"] = "inherited";
+    try {
+      for (const [env, expected] of [
+        [undefined, { CAISSON_ADAPTER_TEST: "inherited" }],
+        [{ ONLY: "this" }, { ONLY: "this" }],
+      ] as const) {
+        const host = Host.serve(delegate({ command: script(""), ...(env && { env }) }));
+        await host.initialize("/r");
+        const got = (await host.call("1", "x", {})).data as Record<string, string>;
+        expect(got).toMatchObject(expected);
+        if (env !== undefined) expect(got["CAISSON_ADAPTER_TEST"]).toBeUndefined();
+        expect(await host.end()).toBeUndefined();
+      }
+    } finally {
+      delete process.env["CAISSON_ADAPTER_TEST"];
+    }
+  });
+
+  it("that is not there fails initialize", async () => {
+    const host = Host.serve(delegate({ command: ["/nonexistent/worker"] }));
+    expect(await host.initialize("/r")).toMatchObject({
+      error: expect.stringContaining("/nonexistent/worker cannot be started"),
+      detail: { kind: "backendUnavailable" },
+    });
+    await host.end();
+  });
+
+  it("that exits with an error says so", async () => {
+    const host = Host.serve(
+      delegate({ command: script("lines.on('close', () => process.exit(3));") }),
+    );
+    await host.initialize("/r");
+    expect((await host.end())?.message).toContain("exit code 3");
+    const dying = Host.serve(delegate({ command: script("handle = () => process.exit(4);") }));
+    await dying.initialize("/r");
+    expect((await dying.call("1", "x", {})).detail).toMatchObject({ kind: "outcomeUnknown" });
+    expect((await dying.done)?.message).toContain("exit code 4");
+  });
+
+  it("that does not end in its grace is killed", async () => {
+    const stubborn =
+      "setInterval(() => undefined, 1000); handle = (id) => say({ id, data: process.pid });";
+    const host = Host.serve(delegate({ command: script(stubborn), shutdown_grace_ms: 100 }));
+    await host.initialize("/r");
+    const pid = Number((await host.call("1", "x", {})).data);
+    expect(await host.end()).toMatchObject({
+      kind: "outcomeUnknown",
+      message: expect.stringContaining("killed"),
+    });
+    expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+  });
+
+  it("is killed when the adapter's own budget is spent", async () => {
+    const host = Host.serve(delegate({ command: script("setInterval(() => undefined, 1000);") }), {
+      shutdown_timeout_ms: 200,
+    });
+    await host.initialize("/r");
+    expect((await host.end())?.message).toContain("in time");
+  });
+
+  it("ends after a shutdown without that being a failure", async () => {
+    const host = Host.serve(
+      delegate({ command: script("handle = (id) => { say({ id, data: {} }); lines.close(); };") }),
+    );
+    await host.initialize("/r");
+    expect((await host.call("1", "shutdown", { remove: false })).error).toBe("");
+    expect(await host.done).toBeUndefined();
+  });
+
+  it("may be an adapter that delegates", async () => {
+    const inner = new Far();
+    const [input, output] = [new PassThrough(), new PassThrough()];
+    const middle = run(delegate(inner.options), { input, output });
+    const close = (): Promise<void> => middle;
+    const host = Host.serve(delegate({ input, output, close }));
+    const ready = host.initialize("/r");
+    await inner.answer("initialize", { version: 4, root: "/far" } satisfies Partial<Initialize>);
+    expect((await ready).data).toMatchObject({ root: "/far" });
+    host.send({ id: "1", method: "run_code", data: program });
+    const { id } = await inner.asked("run_code");
+    inner.host.line(
+      JSON.stringify({
+        id: "c",
+        parent_id: id,
+        method: "tool",
+        data: { name: "t", arguments: "{}" },
+      }),
+    );
+    const { id: callback } = await host.next((f) => f.method === "tool");
+    host.send({
+      id: callback,
+      method: "callback",
+      data: { id: callback, data: { is_error: false } },
+    });
+    expect((await inner.asked("callback")).data).toEqual({ id: "c", data: { is_error: false } });
+    host.send({ id: "1", method: "cancel" });
+    expect((await inner.asked("cancel")).id).toBe(id);
+    inner.host.line(JSON.stringify({ id, error: "over" }));
+    expect((await host.reply("1")).error).toBe("over");
+    expect(await host.end()).toBeUndefined();
+    expect(inner.close).toHaveBeenCalledTimes(1);
+  });
+});
