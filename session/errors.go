@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session/config"
@@ -34,7 +36,11 @@ func known(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return tool.Errorf(tool.Timeout, "%w", err)
 	}
-	return tool.Errorf(tool.Internal, "%w", err)
+	e := tool.Errorf(tool.Internal, "%w", err)
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		e = e.WithDisk(filepath.Dir(at.Path))
+	}
+	return e
 }
 
 // ended is the error of something that waited until its context was over.

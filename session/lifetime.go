@@ -136,7 +136,7 @@ func (s *live) closeEnvironment(ctx context.Context, env backends.Environment) e
 		if kept {
 			return nil
 		}
-		return s.remove(ctx, backend, b)
+		return s.remove(ctx, backend, b, false)
 	})
 }
 
@@ -201,8 +201,9 @@ func (s *live) shut(ctx context.Context, env backends.Environment) error {
 	return known(err)
 }
 
-// remove removes the environment and everything that is known about it.
-func (s *live) remove(ctx context.Context, backend backends.Backend, b backends.Binding) error {
+// remove removes the environment and everything that is known about it. A session
+// that is forgotten next may be forgotten before.
+func (s *live) remove(ctx context.Context, backend backends.Backend, b backends.Binding, forget bool) error {
 	if err := backend.Remove(ctx, b); err != nil {
 		return known(err)
 	}
@@ -212,7 +213,16 @@ func (s *live) remove(ctx context.Context, backend backends.Backend, b backends.
 	s.saved.Removed = true
 	saved := s.saved
 	s.mu.Unlock()
-	return known(errors.Join(s.m.store.Save(saved), s.m.store.RemoveEnvironment(s.saved.Environment)))
+	err := s.m.store.Save(saved)
+	if forget && tool.IsDiskFull(err) {
+		// Nothing can be saved. What is forgotten instead is not made anew either,
+		// and makes room.
+		err = s.m.store.Forget(s.id)
+	}
+	if err != nil {
+		return known(err)
+	}
+	return known(s.m.store.RemoveEnvironment(s.saved.Environment))
 }
 
 // others reports whether another session is bound to the same environment;
@@ -288,7 +298,7 @@ func (s *live) deleteEnvironment(ctx context.Context, env backends.Environment) 
 		if others {
 			return nil
 		}
-		return s.remove(ctx, backend, b)
+		return s.remove(ctx, backend, b, true)
 	})
 }
 

@@ -147,7 +147,7 @@ func (s *live) drop() error {
 		if err != nil || others {
 			return known(err)
 		}
-		return s.remove(ctx, backend, b)
+		return s.remove(ctx, backend, b, true)
 	})
 }
 

@@ -36,7 +36,7 @@ func (h host) Dial(ctx context.Context, at backends.Binding) (remote.Stream, err
 		return supervise.Start(ctx, h.backend.o.Executable, o, env)
 	})
 	if err != nil {
-		return remote.Stream{}, tool.Errorf(tool.BackendUnavailable, "reach the local worker: %w", err)
+		return remote.Stream{}, tool.Errorf(tool.BackendUnavailable, "reach the local worker: %w", err).WithDisk(o.State)
 	}
 	if err := endpoint.CheckServer(conn); err != nil {
 		return remote.Stream{}, errors.Join(

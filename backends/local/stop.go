@@ -39,11 +39,11 @@ func (b *Backend) stopWorker(ctx context.Context, at backends.Binding) error {
 	lock, err := endpoint.Acquire(ctx, worker.LockPath(state, at.Session))
 	if err != nil {
 		return tool.Errorf(tool.Internal, "the local worker does not end: %w", err).
-			WithHint("its state is kept in %s", state)
+			WithHint("its state is kept in %s", state).WithDisk(state)
 	}
 	_, err = process.Settle(state, at.Session)
 	if err != nil {
-		err = fmt.Errorf("end what the local worker left behind: %w", err)
+		err = fmt.Errorf("end what the local worker left behind: %w", err) // which keeps its kind and hint
 	}
 	return errors.Join(err, lock.Unlock())
 }

@@ -117,7 +117,7 @@ func (s *server) open(in wire.Initialize) (_ *session, err error) {
 	}
 	if o.state == "" {
 		if o.state, err = os.MkdirTemp("", "caisson-worker-"); err != nil {
-			return nil, tool.Errorf(tool.Internal, "make a state directory: %w", err)
+			return nil, tool.Errorf(tool.Internal, "make a state directory: %w", err).WithDisk(os.TempDir())
 		}
 		o.temporary = true
 	}
@@ -126,7 +126,7 @@ func (s *server) open(in wire.Initialize) (_ *session, err error) {
 		Session:        in.Session,
 		Root:           o.root.Dir(),
 		Shell:          s.o.Shell,
-		Env:            environment(os.Environ(), in.Environment),
+		Env:            environment(s.o.ownVariables(), in.Environment),
 		DefaultMode:    s.o.Mode,
 		Ceiling:        s.o.Ceiling,
 		WritablePaths:  slices.Concat(s.o.Writable, workspace.GitDirectories(o.root.Dir())),
@@ -174,6 +174,24 @@ func makeRoot(in wire.Initialize) error {
 // stale are variables of the program that started the worker that say nothing
 // about the environment.
 var stale = []string{"PWD", "OLDPWD", "_"}
+
+// ofConnection are variables by which sshd tells of the connection that the worker
+// happens to have been started over, and outlives. A bash that finds them takes
+// itself for the one that sshd has started, and reads its startup file for every
+// command.
+var ofConnection = []string{"SSH_CLIENT", "SSH2_CLIENT", "SSH_CONNECTION", "SSH_TTY", "SSH_ORIGINAL_COMMAND"}
+
+// ownVariables are the worker's own that say something about the environment.
+func (o Options) ownVariables() []string {
+	own := os.Environ()
+	if o.Site == "" {
+		return own
+	}
+	return slices.DeleteFunc(own, func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(ofConnection, name)
+	})
+}
 
 // defaultPath is the PATH of an environment that has none.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -25,6 +25,7 @@ func TestAsRootQuality(t *testing.T) {
 	}
 	t.Run("FullWorkspace", testFullWorkspace)
 	t.Run("FullState", testFullState)
+	t.Run("FullStateOfCommands", testFullStateOfCommands)
 	t.Run("ReadOnlyState", testReadOnlyFileSystem)
 	t.Run("RecycledPid", testRecycledPid)
 }
@@ -94,6 +95,70 @@ func testFullState(t *testing.T) {
 		t.Errorf("there are %+v, %v", list.Sessions, explain(err))
 	}
 	s.open("", "second").sh("true")
+}
+
+// With no room for a local worker's state, commands say so, and where, and what
+// to do; what needs no room works, and the session can be ended to make some.
+func testFullStateOfCommands(t *testing.T) {
+	p := newPlace(t, members{})
+	disk := filepath.Dir(p.state())
+	p.mount(disk, "1m")
+	s := p.serve()
+	full := func(what string, err error) {
+		t.Helper()
+		e := answerOf(err)
+		if e == nil || !strings.Contains(e.Message, "no space is left on the disk of "+disk) || !strings.Contains(e.Data.Hint, "make room") ||
+			!strings.HasPrefix(e.Data.Path, disk) || strings.Contains(e.Message, "another process") {
+			t.Errorf("%s: %v", what, explain(err))
+		}
+	}
+	filler := filepath.Join(disk, "filler")
+	set := func(f func() error) {
+		t.Helper()
+		if err := f(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start := func(w *work) error {
+		_, err := w.ProcessStart(w.ctx(), protocol.ProcessStartParams{SessionID: w.session.ID, Command: "sleep 1000"})
+		return err
+	}
+
+	// No worker has been started.
+	w := s.open("", "first")
+	set(func() error { return fill(filler) })
+	for range 2 {
+		_, err := w.try("bash", members{"command": "true"})
+		full("bash", err)
+		full("a process", start(w))
+	}
+	if _, err := w.SessionDelete(w.ctx(), protocol.SessionDeleteParams{SessionID: "first"}); err != nil {
+		t.Errorf("delete: %v", explain(err))
+	}
+	set(func() error { return os.Remove(filler) })
+
+	// One runs.
+	w = s.open("", "second")
+	w.sh("echo x > a")
+	set(func() error { return fill(filler) })
+	if got := w.sh("echo yes"); got != "yes\n" {
+		t.Errorf("a command prints %q", got)
+	}
+	full("a process", start(w))
+	_, err := w.ArtifactPublish(w.ctx(), protocol.ArtifactPublishParams{SessionID: "second", Path: "a"})
+	full("a snapshot", err)
+	_, err = w.try("present_artifact", members{"path": "a"})
+	full("a snapshot", err)
+	// It has died.
+	if err := syscall.Kill(p.worker(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	p.until("the worker's end", func() bool { return len(p.workers()) == 0 })
+	if _, err := w.SessionDelete(w.ctx(), protocol.SessionDeleteParams{SessionID: "second"}); err != nil {
+		t.Errorf("delete: %v", explain(err))
+	}
+	set(func() error { return os.Remove(filler) })
+	s.open("", "third").sh("true")
 }
 
 // fill writes a file until nothing more fits.

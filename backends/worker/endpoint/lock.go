@@ -16,8 +16,8 @@ import (
 // waited for with a deadline.
 const lockPoll = 10 * time.Millisecond
 
-// errLocked is what tryLock fails with while somebody else holds the lock.
-var errLocked = errors.New("held by another process")
+// ErrLocked is what taking a lock fails with while somebody else holds it.
+var ErrLocked = errors.New("held by another process")
 
 // Lock is an advisory lock on a file, held until Unlock or the death of its
 // process. It is never inherited by a child.
@@ -25,7 +25,7 @@ type Lock struct{ file *os.File }
 
 // Acquire takes the lock on the file at path, which it makes, with its
 // directory, when missing. It waits for another holder until ctx ends; the
-// error then names the holder's process.
+// error then is [ErrLocked] and names the holder's process.
 func Acquire(ctx context.Context, path string) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
@@ -37,25 +37,28 @@ func Acquire(ctx context.Context, path string) (*Lock, error) {
 	if err := await(ctx, f); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
-	// Whose it is matters to people only; the kernel keeps the lock itself.
-	err = f.Truncate(0)
-	if err == nil {
-		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
-	}
+	sign(f)
 	return &Lock{file: f}, nil
+}
+
+// sign writes whose the lock is. That matters to people only; the kernel keeps
+// the lock itself. On a full disk it holds without, so that a worker there can
+// be reached and ended all the same.
+func sign(f *os.File) {
+	if err := f.Truncate(0); err != nil {
+		return
+	}
+	_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 }
 
 func await(ctx context.Context, f *os.File) error {
 	err := tryLock(f)
-	if !errors.Is(err, errLocked) {
+	if !errors.Is(err, ErrLocked) {
 		return err
 	}
 	tick := time.NewTicker(lockPoll)
 	defer tick.Stop()
-	for errors.Is(err, errLocked) {
+	for errors.Is(err, ErrLocked) {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w%s: %w", err, holder(f), ctx.Err())
@@ -86,7 +89,7 @@ func Held(path string) (bool, error) {
 		return false, fmt.Errorf("lock: %w", err)
 	}
 	err = tryLock(f)
-	if errors.Is(err, errLocked) {
+	if errors.Is(err, ErrLocked) {
 		return true, f.Close()
 	}
 	return false, errors.Join(err, f.Close())

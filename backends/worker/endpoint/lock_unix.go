@@ -17,7 +17,7 @@ func tryLock(f *os.File) error {
 			return nil
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EWOULDBLOCK):
-			return errLocked
+			return ErrLocked
 		default:
 			return err
 		}

@@ -111,7 +111,7 @@ func (m *Manager) note(id string, f func(*record)) (tool.Process, error) {
 		return tool.Process{}, err
 	}
 	if err := p.update("", "", f); err != nil {
-		return p.snapshot(), tool.Errorf(tool.Internal, "write to the process registry: %w", err)
+		return p.snapshot(), m.registry.unwritten(err)
 	}
 	return p.snapshot(), nil
 }

@@ -98,7 +98,7 @@ func newManager(o Options, r *registry) (*Manager, error) {
 		}
 	}
 	if err := os.WriteFile(filepath.Join(r.dir, instanceFile), []byte(m.instance), 0o600); err != nil {
-		return nil, tool.Errorf(tool.Internal, "write to the process registry: %w", err)
+		return nil, r.unwritten(err)
 	}
 	if o.AdoptOrphans {
 		if err := beReaper(); err != nil {

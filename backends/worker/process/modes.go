@@ -81,7 +81,7 @@ func (m *Manager) tempDir(l license) string {
 func (m *Manager) launcher(w license) (l *confine.Launcher, release func(), err error) {
 	p := m.policy(w)
 	if err := os.MkdirAll(p.Temp, 0o700); err != nil {
-		return nil, nil, tool.Errorf(tool.Internal, "make the temporary directory of commands: %w", err).WithPath(p.Temp)
+		return nil, nil, tool.Errorf(tool.Internal, "make the temporary directory of commands: %w", err).WithPath(p.Temp).WithDisk(p.Temp)
 	}
 	if p.Confines() && (w.side != "" || len(w.more) > 0 && w.mode == tool.Standard) {
 		l, err := confine.NewLauncher(p)

@@ -37,7 +37,7 @@ func openRegistry(stateDir, session string) (*registry, error) {
 	base := filepath.Join(stateDir, "sessions", session)
 	r := &registry{dir: filepath.Join(base, "processes"), temp: filepath.Join(base, "tmp"), here: here()}
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
-		return nil, tool.Errorf(tool.Internal, "make the process registry: %w", err).WithPath(r.dir)
+		return nil, tool.Errorf(tool.Internal, "make the process registry: %w", err).WithPath(r.dir).WithDisk(base)
 	}
 	now, cancel := context.WithCancel(context.Background())
 	cancel() // one try: who holds the lock holds it for long
@@ -46,7 +46,7 @@ func openRegistry(stateDir, session string) (*registry, error) {
 		if now.Err() != nil && errors.Is(err, now.Err()) {
 			return nil, tool.Errorf(tool.SessionBusy, "another worker serves session %s: %w", session, err)
 		}
-		return nil, tool.Errorf(tool.Internal, "lock the process registry: %w", err)
+		return nil, tool.Errorf(tool.Internal, "lock the process registry: %w", err).WithDisk(base)
 	}
 	return r, nil
 }
@@ -119,9 +119,15 @@ func (r *registry) lose(rec *record) error {
 		rec.LastError = "the worker that ran it has died"
 	}
 	if err := r.journal.put(*rec); err != nil {
-		return tool.Errorf(tool.Internal, "write to the process registry: %w", err)
+		return r.unwritten(err)
 	}
 	return nil
+}
+
+// unwritten is the error of a change that could not be written down.
+func (r *registry) unwritten(err error) *tool.Error {
+	return tool.Errorf(tool.Internal, "write to the process registry: %w", err).WithPath(r.dir).
+		WithHint("look whether the disk of %s is read-only", r.dir).WithDisk(r.dir)
 }
 
 // sweep removes output that belongs to no record: of foreground commands.

@@ -133,8 +133,7 @@ func (m *Manager) start(id, digest string, r tool.StartRequest) (_ tool.Process,
 		return tool.Process{}, tool.Errorf(tool.InvalidParams, "the command with its label is too long to be kept: %w", err).
 			WithPath("command").WithHint("write the arguments into a file")
 	} else if err != nil {
-		return tool.Process{}, tool.Errorf(tool.Internal, "write to the process registry: %w", err).
-			WithHint("nothing was started; look whether the disk of the state directory is full or read-only")
+		return tool.Process{}, m.registry.unwritten(err)
 	}
 	pidfd, err := p.spawn(s)
 	if err != nil {

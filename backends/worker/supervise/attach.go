@@ -114,8 +114,11 @@ func Connect(ctx context.Context, o worker.Options, start func(context.Context) 
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
 	lock, err := endpoint.Acquire(ctx, filepath.Join(worker.SessionDir(o.State, o.Session), "start.lock"))
-	if err != nil {
+	if errors.Is(err, endpoint.ErrLocked) {
 		return nil, fmt.Errorf("another process is starting the worker: %w", err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	conn, err = dial(ctx, o.Listen)

@@ -184,8 +184,8 @@ func sentence(err error) string {
 		return fmt.Sprintf("%q: not a directory", p)
 	case errors.Is(err, syscall.ELOOP):
 		return fmt.Sprintf("%q: its symbolic links go round in a circle", p)
-	case errors.Is(err, syscall.ENOSPC):
-		return fmt.Sprintf("%q: no space is left on the disk; nothing was changed", p)
+	case tool.IsDiskFull(err):
+		return fmt.Sprintf("%q: no space is left on the disk; nothing was changed. Make room there, then do it again", p)
 	case errors.Is(err, workspace.ErrSpecial):
 		return fmt.Sprintf("%q is a device, pipe or socket, not a file", p)
 	}

@@ -6,9 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -67,7 +65,7 @@ func NewExports(dir string) *Exports {
 // fetched.
 func (e *Exports) Create(ctx context.Context, src *os.File) (token string, size int64, err error) {
 	if err := e.prepare(); err != nil {
-		return "", 0, fmt.Errorf("prepare the directory of exports: %w", err)
+		return "", 0, e.unkept(err)
 	}
 	info, err := src.Stat()
 	if err != nil {
@@ -118,7 +116,7 @@ func (e *Exports) snapshot(ctx context.Context, src *os.File) (x *export, err er
 	}
 	f, err := os.CreateTemp(e.dir, exportPrefix+"*")
 	if err != nil {
-		return nil, err
+		return nil, e.unkept(err)
 	}
 	x = &export{file: f, path: f.Name()}
 	if os.Remove(x.path) == nil {
@@ -136,10 +134,18 @@ func (e *Exports) snapshot(ctx context.Context, src *os.File) (x *export, err er
 			return nil, errors.Join(tooLargeToExport(x.size), x.close())
 		case errors.Is(err, io.EOF):
 			return x, nil
+		case tool.IsDiskFull(err):
+			return nil, errors.Join(e.unkept(err), x.close())
 		case err != nil:
 			return nil, errors.Join(err, x.close())
 		}
 	}
+}
+
+// unkept is the error of a copy that could not be made, which is no fault of the
+// file.
+func (e *Exports) unkept(err error) error {
+	return tool.Errorf(tool.Internal, "the snapshot could not be kept: %w", err).WithPath(e.dir).WithDisk(e.dir)
 }
 
 func (x *export) close() error {
@@ -277,9 +283,6 @@ func (s *Set) presentArtifact(ctx context.Context, c *call, a presentArgs) (tool
 		var e *tool.Error
 		if errors.As(err, &e) && e.Path == "" {
 			e.Path = workspace.Format(name)
-		}
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			err = tool.Errorf(tool.Internal, "the snapshot could not be kept: %w", err)
 		}
 		return tool.Result{}, err
 	}
