@@ -71,9 +71,38 @@ func newToken() string {
 	return hex.EncodeToString(b[:])
 }
 
-// initialize hands the binding on, byte for byte, and checks the answer.
+// handOn is the data of initialize for the peer: the binding as it came, whatever
+// members it has. Beside the binding stands what the host understands, of which
+// only what this kit passes on counts, and its wish for a socket, which would lead
+// past the adapter.
+func handOn(data json.RawMessage) (json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return nil, err
+	}
+	delete(members, "offer_socket")
+	if raw, ok := members["capabilities"]; ok {
+		var all []string
+		if err := json.Unmarshal(raw, &all); err != nil {
+			return nil, err
+		}
+		all = slices.DeleteFunc(all, func(c string) bool { return c != wire.CapBulk && c != wire.CapErrors })
+		raw, err := json.Marshal(all)
+		if err != nil {
+			return nil, err
+		}
+		members["capabilities"] = raw
+	}
+	return json.Marshal(members)
+}
+
+// initialize hands the binding on and checks the answer.
 func (p *peer) initialize(ctx context.Context, binding json.RawMessage, required []string) (wire.Initialized, error) {
 	var out wire.Initialized
+	binding, err := handOn(binding)
+	if err != nil {
+		return out, err
+	}
 	reply, err := p.client.Do(ctx, wire.ClientRequest{Method: wire.MethodInitialize, Data: binding})
 	if err != nil {
 		return out, p.about(err)
@@ -92,7 +121,7 @@ func (p *peer) initialize(ctx context.Context, binding json.RawMessage, required
 			return out, tool.Errorf(tool.Unsupported, "%s lacks the capability %s", p.name, c)
 		}
 	}
-	out.Socket = nil // it leads past the adapter
+	out.Socket = nil
 	return out, nil
 }
 

@@ -73,11 +73,17 @@ func (e *Environment) Call(ctx context.Context, r tool.Request) (tool.Result, er
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	reply, err := e.do(ctx, func(c *connection) (wire.ClientRequest, error) { return e.execute(c, r, mode) })
+	var most int64 // that is kept to here
+	reply, err := e.do(ctx, func(c *connection) (wire.ClientRequest, error) {
+		if most = r.MaxOutputBytes; c.Has(wire.CapLimits) {
+			most = 0
+		}
+		return e.execute(c, r, mode)
+	})
 	if err == nil {
 		var result tool.Result
 		if result, err = wire.ParseResult(reply.Data); err == nil {
-			return result, nil
+			return limitOutput(result, most)
 		}
 		err = foreign(r.Name, "%v", err)
 		return tool.Result{}, err
@@ -118,10 +124,7 @@ func (e *Environment) execute(c *connection, r tool.Request, mode tool.Mode) (wi
 	default:
 		x.Call.Arguments = "{}"
 	}
-	if r.MaxOutputBytes > 0 {
-		if !c.Has(wire.CapLimits) {
-			return request, lacking("limit the output of one call", wire.CapLimits)
-		}
+	if r.MaxOutputBytes > 0 && c.Has(wire.CapLimits) {
 		x.MaxOutputBytes = r.MaxOutputBytes
 	}
 	return request, nil
