@@ -31,6 +31,7 @@ func refuse(format string, args ...any) error { return refusal(fmt.Sprintf(forma
 // that the tool does not have is refused, other than elsewhere in the protocol: a
 // model that misspells one and is not told takes what was done for what it asked.
 func handle[A any](f func(ctx context.Context, c *call, a A) (tool.Result, error)) handler {
+	needed := required(reflect.TypeFor[A]())
 	return func(ctx context.Context, c *call) (tool.Result, error) {
 		var a A
 		raw := c.Arguments
@@ -43,8 +44,10 @@ func handle[A any](f func(ctx context.Context, c *call, a A) (tool.Result, error
 		if err := jsonv2.Unmarshal(raw, &a, jsonv2.RejectUnknownMembers(true)); err != nil {
 			return tool.Result{}, badArguments(c.Name, reflect.TypeFor[A](), err)
 		}
-		if err := required(c.Name, &a); err != nil {
-			return tool.Result{}, err
+		for _, i := range needed {
+			if reflect.ValueOf(&a).Elem().Field(i).IsZero() {
+				return tool.Result{}, refuse("%s: %s is missing", c.Name, argumentName(reflect.TypeFor[A]().Field(i)))
+			}
 		}
 		return f(ctx, c, a)
 	}
@@ -126,17 +129,15 @@ func jsonName(t reflect.Type) string {
 	}
 }
 
-// required checks that members whose tag says so were given: strings that may
-// be empty are pointers.
-func required(name string, args any) error {
-	v := reflect.ValueOf(args).Elem()
-	for i := range v.NumField() {
-		field := v.Type().Field(i)
-		if _, ok := field.Tag.Lookup("required"); ok && v.Field(i).IsZero() {
-			return refuse("%s: %s is missing", name, argumentName(field))
+// required are the indexes of the fields whose tag says that they must be given:
+// strings that may be empty are pointers.
+func required(arguments reflect.Type) (fields []int) {
+	for i := range arguments.NumField() {
+		if _, ok := arguments.Field(i).Tag.Lookup("required"); ok {
+			fields = append(fields, i)
 		}
 	}
-	return nil
+	return fields
 }
 
 // between checks an optional integer.

@@ -11,9 +11,8 @@ import (
 	"io"
 	"io/fs"
 	"strconv"
+	"sync"
 	"unicode/utf8"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/tools/wide"
@@ -73,11 +72,12 @@ type imageResult struct {
 
 // reading is one open file that is being read.
 type reading struct {
-	ctx   context.Context
-	file  io.ReaderAt
-	info  fs.FileInfo
-	path  string // as results give it
-	after *position
+	ctx    context.Context
+	file   io.ReaderAt
+	info   fs.FileInfo
+	path   string // as results give it
+	after  *position
+	buffer *[sniffBytes]byte // one of heads, nil for none
 	// whole is the file when its head is all of it, which is then read once.
 	whole []byte
 	// encoding is that of a text in UTF-16.
@@ -110,8 +110,17 @@ func (s *Set) readFile(ctx context.Context, c *call, a readArgs) (tool.Result, e
 	return s.readOpen(c, a, &reading{ctx: ctx, file: f, info: info, path: workspace.Format(name)})
 }
 
+// heads are buffers for the beginnings of files. What is read into one is copied
+// before the call ends.
+var heads = sync.Pool{New: func() any { return new([sniffBytes]byte) }}
+
 // readOpen reads what has been opened.
 func (s *Set) readOpen(c *call, a readArgs, r *reading) (tool.Result, error) {
+	defer func() {
+		if r.buffer != nil {
+			heads.Put(r.buffer)
+		}
+	}()
 	if r.info.IsDir() {
 		return tool.Result{}, refuse("%q is a directory; list_files lists it", r.path)
 	}
@@ -162,7 +171,8 @@ func (a *readArgs) check() error {
 
 // head is the beginning of the file.
 func (r *reading) head() ([]byte, error) {
-	head := make([]byte, min(sniffBytes, max(r.info.Size()+1, 512)))
+	r.buffer = heads.Get().(*[sniffBytes]byte)
+	head := r.buffer[:min(sniffBytes, max(r.info.Size()+1, 512))]
 	n, err := r.file.ReadAt(head, 0)
 	head = head[:n]
 	if errors.Is(err, io.EOF) {
@@ -377,12 +387,6 @@ func (p *readResult) result() (tool.Result, error) {
 // pageMembers is about what the members of a page take beside their texts, in
 // bytes.
 const pageMembers = 256
-
-// quoted appends text that is valid UTF-8 as a JSON string.
-func quoted(dst, text []byte) []byte {
-	dst, _ = jsontext.AppendQuote(dst, text) // which fails for other text only
-	return dst
-}
 
 var newline = []byte{'\n'}
 
