@@ -65,7 +65,8 @@ func far(t testing.TB) string {
 	return path
 }
 
-// newBackend is a backend as a service that was just started has it.
+// newBackend is a backend as a service that was just started has it. It is closed
+// with t.
 func newBackend(t testing.TB) *Backend {
 	t.Helper()
 	b := New(Options{Executable: far(t), Version: "ssh-test", Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))})
