@@ -159,9 +159,13 @@ func noHandshake(err error) error {
 	e := tool.Errorf(tool.BackendUnavailable, "the far end did not answer initialize: %w", err)
 	var bad *FrameError
 	var said *tool.Error
-	e.Retryable = !errors.As(err, &bad)
-	if errors.As(err, &said) {
+	switch {
+	case errors.As(err, &bad):
+		e.Hint = "see whether the program there speaks protocol 4, and prints nothing else to its standard output"
+	case errors.As(err, &said):
 		e.Retryable, e.Hint = said.Retryable, said.Hint
+	default:
+		e.Retryable = true
 	}
 	return e
 }
