@@ -226,6 +226,16 @@ type PruneOptions struct {
 	// Profiles name the machines to look at, for backends that reach several:
 	// those of the configuration and of the saved sessions.
 	Profiles []profile.Profile
+	// Unreached is told of each place that could not be looked at, which is no
+	// failure of the others. Nil is allowed.
+	Unreached func(place string, err error)
+}
+
+// Skip tells o.Unreached, if there is one.
+func (o PruneOptions) Skip(place string, err error) {
+	if o.Unreached != nil {
+		o.Unreached(place, err)
+	}
 }
 
 // Resource is something that a backend made.

@@ -54,9 +54,10 @@ func HealthData(h backends.Health) protocol.Health {
 	return out
 }
 
-// PruneData is what was left behind as the protocol has it.
-func PruneData(list []backends.Resource) protocol.BackendPruneResult {
-	out := protocol.BackendPruneResult{Resources: make([]protocol.Resource, len(list))}
+// PruneData is what was left behind as the protocol has it, and why there may be
+// more elsewhere.
+func PruneData(list []backends.Resource, unreached []string) protocol.BackendPruneResult {
+	out := protocol.BackendPruneResult{Resources: make([]protocol.Resource, len(list)), Unreached: unreached}
 	for i, r := range list {
 		out.Resources[i] = protocol.Resource{
 			Backend:     r.Backend,

@@ -43,14 +43,16 @@ func (r *request) backendList(ctx context.Context, _ *protocol.Empty) (*protocol
 }
 
 func (r *request) backendPrune(ctx context.Context, p *protocol.BackendPruneParams) (*protocol.BackendPruneResult, error) {
+	var unreached []string
 	removed, err := r.sessions().Prune(ctx, session.PruneRequest{
 		Backend:   p.Backend,
 		DryRun:    p.DryRun,
 		OlderThan: time.Duration(p.OlderThan),
+		Unreached: func(_ string, err error) { unreached = append(unreached, err.Error()) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := PruneData(removed)
+	out := PruneData(removed, unreached)
 	return &out, nil
 }

@@ -126,7 +126,7 @@ func (m *Manager) Prune(ctx context.Context, r PruneRequest) ([]backends.Resourc
 	for _, kind := range kinds {
 		backend, _ := m.o.Registry.Get(kind)
 		found, err := backend.Prune(ctx, backends.PruneOptions{
-			DryRun: r.DryRun, OlderThan: r.OlderThan, Store: m.store.ID(), Live: bound, Profiles: profiles,
+			DryRun: r.DryRun, OlderThan: r.OlderThan, Store: m.store.ID(), Live: bound, Profiles: profiles, Unreached: r.Unreached,
 		})
 		all = append(all, found...)
 		if err != nil {

@@ -138,4 +138,7 @@ type PruneRequest struct {
 	Backend   string
 	DryRun    bool
 	OlderThan time.Duration
+	// Unreached is told of each engine or machine that could not be looked at, and
+	// why. That is no failure. Nil is allowed.
+	Unreached func(place string, err error)
 }

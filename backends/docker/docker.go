@@ -153,18 +153,47 @@ func (b *Backend) Remove(ctx context.Context, binding backends.Binding) error {
 	return (&host{backend: b, engine: e}).Remove(ctx, binding)
 }
 
-// Prune removes, on the daemon that the environment chooses, containers and
-// volumes of the store whose environment it no longer knows and whose owner,
-// a process of this machine, is dead; and workers that nobody uses.
+// Prune removes, on the daemon that the environment chooses and on those that
+// the profiles name, containers and volumes of the store whose environment it no
+// longer knows and whose owner, a process of this machine, is dead; and workers
+// that nobody uses.
 func (b *Backend) Prune(ctx context.Context, o backends.PruneOptions) ([]backends.Resource, error) {
-	e, err := b.engineFor(profile.Profile{})
-	if err != nil {
-		return nil, err
+	var found []backends.Resource
+	var failures []error
+	seen := map[*engine]bool{}
+	for _, p := range append([]profile.Profile{{}}, o.Profiles...) {
+		if p.Backend != "" && p.Backend != profile.Docker {
+			continue
+		}
+		e, err := b.engineFor(p)
+		if err != nil {
+			o.Skip(endpointOf(p), err)
+			continue
+		}
+		if seen[e] {
+			continue
+		}
+		seen[e] = true
+		if _, err := e.hello(ctx); err != nil && ctx.Err() == nil {
+			o.Skip(e.endpoint.Host, err)
+			continue
+		}
+		some, err := b.prune(ctx, e, o)
+		found = append(found, some...)
+		failures = append(failures, err)
 	}
-	if _, err := e.hello(ctx); err != nil {
-		return nil, err
+	return found, errors.Join(failures...)
+}
+
+// endpointOf names a profile's daemon where it cannot be found out.
+func endpointOf(p profile.Profile) string {
+	switch {
+	case p.DockerHost != "":
+		return p.DockerHost
+	case p.DockerContext != "":
+		return "the docker context " + p.DockerContext
 	}
-	return b.prune(ctx, e, o)
+	return "the docker daemon"
 }
 
 // Close ends the connections to daemons. Environments live on, but those that

@@ -1,8 +1,11 @@
 package docker
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +13,7 @@ import (
 	"github.com/docker/docker/api/types/volume"
 
 	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
 )
 
 func TestPrune(t *testing.T) {
@@ -107,5 +111,61 @@ func TestOwnerless(t *testing.T) {
 		if got := ownerless(options, test.labels, test.created, now); got != test.want {
 			t.Errorf("%s: %v", test.name, got)
 		}
+	}
+}
+
+// Prune looks at every daemon that a profile names, once, and passes over those
+// that it cannot reach.
+func TestPruneElsewhere(t *testing.T) {
+	image := bare(t)
+	way := newRoad(t)
+	dead := newBackend(t, echo(t))
+	dead.owner = deadOwner(t)
+	orphan := newBinding(t, dead, image)
+	orphan.Profile.DockerHost, orphan.Profile.Persistent = way.host, true
+	_, orphan = created(t, dead, orphan)
+
+	nowhere := "unix://" + filepath.Join(privateDir(t), "none.sock")
+	other := newBinding(t, dead, image).Profile
+	other.DockerHost = nowhere
+	lost := other
+	lost.DockerHost, lost.DockerContext = "", "no-such-context"
+	foreign := profile.Profile{Backend: profile.SSH, Host: "box"}
+	living := New(Options{Executable: echo(t), Version: testVersion, Getenv: func(name string) string {
+		// The default daemon is another one that is not there.
+		return map[string]string{"DOCKER_HOST": "unix:///nowhere/docker.sock"}[name]
+	}})
+	t.Cleanup(func() { living.Close() })
+	for _, dry := range []bool{true, false} {
+		var unreached []string
+		found, err := living.Prune(t.Context(), backends.PruneOptions{
+			DryRun: dry, Store: orphan.Store,
+			Profiles: []profile.Profile{other, orphan.Profile, foreign, lost, orphan.Profile, other},
+			Unreached: func(place string, err error) {
+				if err == nil {
+					t.Errorf("%s was not reached without a reason", place)
+				}
+				unreached = append(unreached, place)
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"unix:///nowhere/docker.sock", nowhere, "the docker context no-such-context"}; !slices.Equal(unreached, want) {
+			t.Errorf("not reached: %q, want %q", unreached, want)
+		}
+		found = slices.DeleteFunc(found, func(r backends.Resource) bool { return r.Kind != "container" })
+		if len(found) != 1 || found[0].ID != orphan.Environment {
+			t.Errorf("dry run %v: found %+v", dry, found)
+		}
+		if there := len(left(t, orphan.Store)) > 0; there != dry {
+			t.Errorf("dry run %v: it is there: %v", dry, there)
+		}
+	}
+	// A cancelled prune says so and does not pass everything over.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := living.Prune(ctx, backends.PruneOptions{Store: orphan.Store}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
 	}
 }

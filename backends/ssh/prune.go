@@ -34,7 +34,11 @@ func (b *Backend) Prune(ctx context.Context, o backends.PruneOptions) ([]backend
 func (b *Backend) pruneMachine(ctx context.Context, p profile.Profile, o backends.PruneOptions, seen map[string]bool) ([]backends.Resource, error) {
 	conn, m, key, err := b.reach(ctx, p, nil)
 	if err != nil {
-		return nil, err
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		o.Skip(p.Host, err)
+		return nil, nil
 	}
 	defer conn.Close()
 	if seen[key+p.Workspace] {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -21,17 +22,24 @@ func (a *app) pruneCommand() *cobra.Command {
 		Short: "Remove what crashes left behind",
 		Long: `Removes containers, volumes and the like that Caisson made and whose owner is
 proven gone: an environment that no session knows, made by a process of this
-machine that is dead. Nothing of another machine is touched.`,
+machine that is dead. Nothing of another machine is touched. It looks at the
+default engine and at every engine and machine that a profile or a session names;
+one that cannot be reached is named, and passed over.`,
 		Example: `  caisson prune --dry-run
   caisson prune --backend docker --older-than 24h`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.with(cmd, func(ctx context.Context, m *session.Manager) error {
+				var unreached []string
+				r.Unreached = func(_ string, err error) { unreached = append(unreached, err.Error()) }
 				removed, err := m.Prune(ctx, r)
-				if perr := a.printResources(removed, asJSON); perr != nil {
-					return perr
+				if asJSON {
+					return errors.Join(a.printJSON(rpc.PruneData(removed, unreached)), err)
 				}
-				return err
+				for _, why := range unreached {
+					fmt.Fprintf(cmd.ErrOrStderr(), "caisson: passed over: %s\n", why)
+				}
+				return errors.Join(a.printResources(removed), err)
 			})
 		},
 	}
@@ -42,10 +50,7 @@ machine that is dead. Nothing of another machine is touched.`,
 	return cmd
 }
 
-func (a *app) printResources(list []backends.Resource, asJSON bool) error {
-	if asJSON {
-		return a.printJSON(rpc.PruneData(list))
-	}
+func (a *app) printResources(list []backends.Resource) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for _, r := range list {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Backend, r.Kind, r.ID, r.CreatedAt.Local().Format(time.DateTime), r.Reason)

@@ -254,7 +254,8 @@ func testImages(t *testing.T, profile members) {
 // prune removes what a crash has left without an owner, and nothing else.
 func testPrune(t *testing.T, profile members) {
 	profile["persistent"] = true
-	p := newPlace(t, members{"it": profile})
+	away := members{"backend": "docker", "image": "any", "docker_host": "unix:///nowhere/docker.sock"}
+	p := newPlace(t, members{"it": profile, "away": away})
 	s := p.serve()
 	orphan := s.open("it", "orphan").session.EnvironmentID
 	known := s.open("it", "known").session.EnvironmentID
@@ -269,6 +270,9 @@ func testPrune(t *testing.T, profile members) {
 		out, err := p.run(append([]string{"prune"}, args...)...)
 		if err != nil || !strings.Contains(out, orphan) || strings.Contains(out, known) || strings.Contains(out, owned) {
 			t.Fatalf("prune %v says %v\n%s", args, err, out)
+		}
+		if !strings.Contains(out, "passed over") || !strings.Contains(out, "unix:///nowhere/docker.sock") {
+			t.Errorf("prune %v does not name the engine that it could not reach:\n%s", args, out)
 		}
 		return out
 	}

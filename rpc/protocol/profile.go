@@ -69,6 +69,8 @@ type BackendPruneParams struct {
 // BackendPruneResult is what was, or with dryRun would be, removed.
 type BackendPruneResult struct {
 	Resources []Resource `json:"resources"`
+	// Unreached says of each engine or machine that could not be looked at why.
+	Unreached []string `json:"unreached,omitzero"`
 }
 
 // Resource is something that a backend made.

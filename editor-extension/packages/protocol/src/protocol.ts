@@ -123,6 +123,8 @@ export interface BackendPruneParams {
 /** BackendPruneResult is what was, or with dryRun would be, removed. */
 export interface BackendPruneResult {
   resources: Resource[];
+  /** unreached says of each engine or machine that could not be looked at why. */
+  unreached?: string[];
 }
 
 /**
