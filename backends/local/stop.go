@@ -41,7 +41,7 @@ func (b *Backend) stopWorker(ctx context.Context, at backends.Binding) error {
 		return tool.Errorf(tool.Internal, "the local worker does not end: %w", err).
 			WithHint("its state is kept in %s", state).WithDisk(state)
 	}
-	_, err = process.Settle(state, at.Session)
+	_, err = process.Settle(ctx, state, at.Session)
 	if err != nil {
 		err = fmt.Errorf("end what the local worker left behind: %w", err) // which keeps its kind and hint
 	}

@@ -31,6 +31,7 @@ type place struct {
 	home, runtime, folder string
 	env                   []string // beside the directories
 	wrap                  []string // what starts the program, if not the test itself
+	program               string   // the program itself
 	undo                  []func() error
 }
 
@@ -45,7 +46,10 @@ func newPlace(t testing.TB, profiles members) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{TB: t, home: t.TempDir(), runtime: runtime, folder: filepath.Join(t.TempDir(), "work")}
+	p := &place{
+		TB: t, home: t.TempDir(), runtime: runtime, folder: filepath.Join(t.TempDir(), "work"),
+		program: filepath.Join(programDir, "caisson"),
+	}
 	config, err := json.Marshal(members{"execution_environments": members{"profiles": profiles}})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +89,7 @@ func (p *place) clear() {
 
 // command is the program in this place.
 func (p *place) command(args ...string) *exec.Cmd {
-	argv := append(p.wrap[:len(p.wrap):len(p.wrap)], append([]string{filepath.Join(programDir, "caisson")}, args...)...)
+	argv := append(p.wrap[:len(p.wrap):len(p.wrap)], append([]string{p.program}, args...)...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), "HOME="+p.home, "XDG_RUNTIME_DIR="+p.runtime, "XDG_STATE_HOME="+filepath.Join(p.home, "state"),
 		"XDG_DATA_HOME="+filepath.Join(p.home, "data"), "XDG_CONFIG_HOME="+p.home, "CAISSON_CONFIG="+p.config())

@@ -49,7 +49,8 @@ func (w *world) happen(ctx context.Context, x accident) error {
 			return nil // there is nothing between
 		}
 		note("of %s", a.name())
-		return w.inContainer(ctx, a, `case "$(tr '\0' ' ' < $p/cmdline)" in *" attach "*) kill -9 ${p#/proc/};; esac`)
+		// The quotes keep the command itself from being meant.
+		return w.inContainer(ctx, a, `case "$(tr '\0' ' ' < $p/cmdline)" in *" attac""h "*) kill -9 ${p#/proc/};; esac`)
 	case serviceKilled:
 		note("%d", s.slot)
 		return w.replace(ctx, s, s.cmd.Process.Kill)

@@ -112,6 +112,10 @@ func (a *agent) settle(ctx context.Context) error {
 	if err := a.readBook(ctx, nil); err != nil {
 		return err
 	}
+	// What killed writers have left goes with the next write.
+	if err := a.write(ctx, a.plan.dice(a.index, 0)); err != nil {
+		return err
+	}
 	if err := a.list(ctx, nil); err != nil {
 		return err
 	}

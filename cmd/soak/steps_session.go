@@ -184,11 +184,12 @@ func (a *agent) close(ctx context.Context, r *rand.Rand) error {
 	defer cancel()
 	began := time.Now()
 	closed, err := a.service.SessionClose(call, protocol.SessionParams{SessionID: a.sessionID()})
-	e, err := a.judge("session/close", began, err)
+	cause := err
+	e, err := a.judge("session/close", began, cause)
 	if err != nil {
 		return err
 	}
-	a.note("close %s %d", a.sessionID(), e)
+	a.note("close %s %d: %s", a.sessionID(), e, explain(cause))
 	if e == nothing {
 		return nil
 	}

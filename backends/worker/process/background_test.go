@@ -225,8 +225,22 @@ func TestSessionIsBusy(t *testing.T) {
 	if _, err := NewManager(m.o); tool.KindOf(err) != tool.SessionBusy || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
 		t.Errorf("a second manager: %v", err)
 	}
-	if _, err := Settle(m.o.StateDir, "s1"); tool.KindOf(err) != tool.SessionBusy {
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Settle(now, m.o.StateDir, "s1"); tool.KindOf(err) != tool.SessionBusy {
 		t.Errorf("settle: %v", err)
+	}
+	// One that is about to end is waited for.
+	settled := make(chan error, 1)
+	go func() {
+		_, err := Settle(t.Context(), m.o.StateDir, "s1")
+		settled <- err
+	}()
+	if err := m.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-settled; err != nil {
+		t.Errorf("settle, when the manager has ended: %v", err)
 	}
 }
 

@@ -171,11 +171,11 @@ func TestWorkerKilled(t *testing.T) {
 			awaitDeath(t, pid) // with its worker, before anybody settles anything
 			state := variable(c, "STATE")
 			if by == "settle" {
-				lost, err := Settle(state, "s1")
+				lost, err := Settle(t.Context(), state, "s1")
 				if err != nil || len(lost) != 1 || lost[0].ID != id {
 					t.Errorf("settled %+v, %v", lost, err)
 				}
-				if lost, err = Settle(state, "s1"); err != nil || len(lost) != 0 {
+				if lost, err = Settle(t.Context(), state, "s1"); err != nil || len(lost) != 0 {
 					t.Errorf("settled again %+v, %v", lost, err)
 				}
 			}
@@ -209,7 +209,7 @@ func TestWorkerKilled(t *testing.T) {
 			}
 		})
 	}
-	if lost, err := Settle(t.TempDir(), "never"); err != nil || len(lost) != 0 {
+	if lost, err := Settle(t.Context(), t.TempDir(), "never"); err != nil || len(lost) != 0 {
 		t.Errorf("nothing to settle: %v %v", lost, err)
 	}
 }
@@ -259,7 +259,7 @@ func TestRecycledPID(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := t.TempDir()
-			r, err := openRegistry(state, "s1")
+			r, err := openRegistry(t.Context(), state, "s1")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -53,7 +53,9 @@ func NewManager(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := openRegistry(o.StateDir, o.Session)
+	now, cancel := context.WithCancel(context.Background())
+	cancel() // one try: who holds the lock holds it for long
+	r, err := openRegistry(now, o.StateDir, o.Session)
 	if err != nil {
 		return nil, err
 	}

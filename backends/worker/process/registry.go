@@ -32,18 +32,17 @@ type registry struct {
 	here      identity
 }
 
-// openRegistry makes the directories where they are missing, and locks.
-func openRegistry(stateDir, session string) (*registry, error) {
+// openRegistry makes the directories where they are missing, and locks, which it
+// tries at least once and until ctx ends.
+func openRegistry(ctx context.Context, stateDir, session string) (*registry, error) {
 	base := filepath.Join(stateDir, "sessions", session)
 	r := &registry{dir: filepath.Join(base, "processes"), temp: filepath.Join(base, "tmp"), here: here()}
 	if err := os.MkdirAll(r.dir, 0o700); err != nil {
 		return nil, tool.Errorf(tool.Internal, "make the process registry: %w", err).WithPath(r.dir).WithDisk(base)
 	}
-	now, cancel := context.WithCancel(context.Background())
-	cancel() // one try: who holds the lock holds it for long
 	var err error
-	if r.lock, err = endpoint.Acquire(now, filepath.Join(r.dir, lockFile)); err != nil {
-		if now.Err() != nil && errors.Is(err, now.Err()) {
+	if r.lock, err = endpoint.Acquire(ctx, filepath.Join(r.dir, lockFile)); err != nil {
+		if errors.Is(err, endpoint.ErrLocked) {
 			return nil, tool.Errorf(tool.SessionBusy, "another worker serves session %s: %w", session, err)
 		}
 		return nil, tool.Errorf(tool.Internal, "lock the process registry: %w", err).WithDisk(base)
@@ -54,12 +53,13 @@ func openRegistry(stateDir, session string) (*registry, error) {
 // Settle makes an end of what a worker that died has left of a session: its
 // processes that still run are killed, with what descends from them, and their
 // records say that they are lost. It returns those. While a worker serves the
-// session it fails with [tool.SessionBusy] and touches nothing.
-func Settle(stateDir, session string) ([]tool.Process, error) {
+// session, which may be about to end, it waits; when ctx ends first it fails with
+// [tool.SessionBusy] and touches nothing.
+func Settle(ctx context.Context, stateDir, session string) ([]tool.Process, error) {
 	if _, err := os.Stat(filepath.Join(stateDir, "sessions", session, "processes")); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	r, err := openRegistry(stateDir, session)
+	r, err := openRegistry(ctx, stateDir, session)
 	if err != nil {
 		return nil, err
 	}

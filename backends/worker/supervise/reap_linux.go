@@ -78,7 +78,9 @@ func (in *supervisor) bury(c *child, status unix.WaitStatus) {
 	if err := in.killOrphans(); err != nil {
 		in.o.Log.Error("end what the worker left behind", "session", c.o.Session, "error", err)
 	}
-	lost, err := process.Settle(c.o.State, c.o.Session)
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	lost, err := process.Settle(ctx, c.o.State, c.o.Session)
 	if err != nil {
 		in.o.Log.Error("settle the worker's records", "session", c.o.Session, "error", err)
 	}
