@@ -36,7 +36,9 @@ export interface RunOptions {
  * It rejects when anything but the end of the input, `signal` or a `shutdown` was
  * the reason, when the backend's `close` failed, and when the budget was spent:
  * then something may be left. On the process's own standard input and output,
- * SIGTERM, SIGINT and SIGHUP end it in order too.
+ * SIGTERM, SIGINT and SIGHUP end it in order too, and when the host does not read
+ * the last replies within a second the process exits with status 1: nothing else
+ * lets go of a write that is blocked.
  */
 export async function run(backend: Backend, options: RunOptions = {}): Promise<void> {
   const budget = options.shutdown_timeout_ms ?? SHUTDOWN_TIMEOUT_MS;
@@ -64,8 +66,8 @@ export async function run(backend: Backend, options: RunOptions = {}): Promise<v
       errors.push(error instanceof Error ? error : new Error(String(error)));
     });
     const flushed = await flush(writer);
-    output.end();
-    if (!flushed) output.destroy();
+    if (flushed) output.end();
+    else letGoOf(output, errors);
   } finally {
     clearTimeout(timer);
     letGo();
@@ -131,6 +133,18 @@ async function end(server: Server, over: AbortSignal): Promise<void> {
   });
   await Promise.race([server.quiesce(), spent.promise]);
   await Promise.race([server.close(over), spent.promise]);
+}
+
+/**
+ * Gives up what could not be written. A write to the process's own output that is
+ * blocked cannot be taken back, and would keep the process alive.
+ */
+function letGoOf(output: Writable, errors: readonly Error[]): void {
+  output.destroy();
+  if (output !== process.stdout || output.errored !== null) return;
+  const reasons = errors.map(({ message }) => `${message}; `).join("");
+  process.stderr.write(`${reasons}the host does not read what is left to say\n`);
+  process.exit(1);
 }
 
 /** Gives the last replies a short time to be written. */

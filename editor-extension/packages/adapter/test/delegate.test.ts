@@ -304,6 +304,8 @@ describe("callbacks", () => {
       id: "c4",
       error: expect.stringContaining("not running"),
     });
+    far.host.line(JSON.stringify({ id: other.id, data: {} }));
+    await host.reply("2");
     await host.end();
   });
 });
