@@ -29,18 +29,18 @@ const (
 type hostKeyError struct {
 	hop     *hop
 	problem problem
-	shown   ssh.PublicKey
-	lines   []knownLine
-	files   []string
-	why     error
+	// shown is the type and the fingerprint of what the machine shows.
+	shown string
+	lines []knownLine
+	files []string
+	why   error
 	// over is the host from which hop is reached, if it is not this one.
 	over *hop
 }
 
 // Error says which key was expected and which was shown.
 func (e *hostKeyError) Error() string {
-	shown := describe(e.shown)
-	host := e.hop.String()
+	host, shown := e.hop.String(), e.shown
 	switch e.problem {
 	case keyChanged:
 		return fmt.Sprintf("the host key of %s has changed: %s, but the machine shows %s", host, e.expected(), shown)
@@ -80,7 +80,7 @@ func describe(key ssh.PublicKey) string {
 func (e *hostKeyError) verify() string {
 	scan := "ssh-keyscan -p " + fmt.Sprint(e.hop.Port) + " " + Quote(e.hop.Host)
 	if e.over != nil {
-		scan = "ssh " + Quote(e.over.Name, scan)
+		scan = e.over.sshCommand() + " " + Quote(scan)
 	}
 	return scan + " | ssh-keygen -lf -"
 }
@@ -93,13 +93,7 @@ func (e *hostKeyError) public() *tool.Error {
 	} else if len(e.files) > 0 {
 		out.Path = e.files[0]
 	}
-	connect := "ssh " + Quote(e.hop.Name)
-	if f := e.hop.Asked.ConfigFile; f != "" {
-		connect = "ssh -F " + Quote(f, e.hop.Name)
-	}
-	if f := e.hop.Asked.KnownHostsFile; f != "" {
-		connect += " -o " + Quote("UserKnownHostsFile="+f)
-	}
+	connect := e.hop.sshCommand()
 	switch e.problem {
 	case keyChanged, keyInvalid:
 		if len(e.lines) == 0 || e.lines[0].marker != "" {

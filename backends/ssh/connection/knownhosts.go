@@ -125,13 +125,13 @@ func (k *knownHosts) check(h *hop, key ssh.PublicKey) error {
 
 func (k *knownHosts) checkPlain(h *hop, key ssh.PublicKey) error {
 	refuse := func(p problem, lines ...knownLine) error {
-		return &hostKeyError{hop: h, problem: p, shown: key, lines: lines, files: k.files}
+		return &hostKeyError{hop: h, problem: p, shown: describe(key), lines: lines, files: k.files}
 	}
 	if l, ok := holding(k.find(markerRevoked, k.name, k.bare), key); ok {
 		return refuse(keyRevoked, l)
 	}
 	if err := h.longEnough(key); err != nil {
-		return &hostKeyError{hop: h, problem: keyInvalid, shown: key, files: k.files, why: err}
+		return &hostKeyError{hop: h, problem: keyInvalid, shown: describe(key), files: k.files, why: err}
 	}
 	lines := k.known()
 	if _, ok := holding(lines, key); ok {
@@ -154,7 +154,7 @@ func (k *knownHosts) checkPlain(h *hop, key ssh.PublicKey) error {
 
 func (k *knownHosts) checkCertificate(h *hop, cert *ssh.Certificate) error {
 	refuse := func(p problem, why error, lines ...knownLine) error {
-		return &hostKeyError{hop: h, problem: p, shown: cert.Key, lines: lines, files: k.files, why: why}
+		return &hostKeyError{hop: h, problem: p, shown: describe(cert.Key), lines: lines, files: k.files, why: why}
 	}
 	for _, key := range []ssh.PublicKey{cert.Key, cert.SignatureKey} {
 		if l, ok := holding(k.find(markerRevoked, k.name, k.bare), key); ok {

@@ -39,9 +39,11 @@ const (
 	settleTimeout = 3 * time.Second
 	settleEvery   = 20 * time.Millisecond
 	settleWindow  = time.Second
-	// exitAfterEOF is how long the end of a command's output waits for the news
-	// of whether the command or the connection has ended.
-	exitAfterEOF = 100 * time.Millisecond
+	// newsTimeout is how long the end of a command's output, or a failure, waits
+	// for the news of whether the command or the connection has ended: they come
+	// together, in any order. Only a command that closes its output and goes on is
+	// delayed by it.
+	newsTimeout = time.Second
 	// stopGrace is how long a master may take to end when it is told to.
 	stopGrace = 2 * time.Second
 
@@ -50,6 +52,9 @@ const (
 	// maxExtra is how many connections of its own one reference may have beside
 	// the shared one.
 	maxExtra = 4
+	// maxMasterLog is how many bytes of what a master says are kept, which is a lot
+	// while it connects.
+	maxMasterLog = 64 << 10
 	// maxConfiguration is how many bytes `ssh -G` may print.
 	maxConfiguration = 1 << 20
 	// maxKnownHosts is how large a file of known hosts may be, in bytes.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -32,7 +31,7 @@ func strict() []string {
 		"BatchMode="+batch, "NumberOfPasswordPrompts=1",
 		"ControlMaster=no", "ControlPath=none", "ControlPersist=no",
 		"ForwardAgent=no", "ForwardX11=no", "ClearAllForwardings=yes", "Tunnel=no",
-		"PermitLocalCommand=no", "RemoteCommand=none", "RequestTTY=no", "LogLevel=INFO",
+		"PermitLocalCommand=no", "RemoteCommand=none", "RequestTTY=no", "LogLevel=DEBUG1",
 		fmt.Sprintf("ServerAliveInterval=%d", (aliveEvery+aliveTimeout)/3/time.Second), "ServerAliveCountMax=2",
 	)
 }
@@ -168,7 +167,7 @@ func startMaster(r *Route) (*master, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &master{dir: dir, socket: filepath.Join(dir, "s"), stderr: &tail{max: MaxStderr}, ended: make(chan struct{})}
+	m := &master{dir: dir, socket: filepath.Join(dir, "s"), stderr: &tail{max: maxMasterLog}, ended: make(chan struct{})}
 	// It lives as long as the connection.
 	m.cmd = exec.Command(r.program, r.masterArguments(m.socket)...) //nolint:noctx // ended by stop
 	m.cmd.Stderr = m.stderr
@@ -257,47 +256,8 @@ func (m *master) stop() {
 
 // lastWords is what the master said, after a colon.
 func (m *master) lastWords() string {
-	if text := strings.Join(strings.Fields(m.stderr.String()), " "); text != "" {
+	if text := strings.Join(strings.Fields(plainLines(m.stderr.String())), " "); text != "" {
 		return ": " + text
 	}
 	return ""
-}
-
-// What OpenSSH says when it gives up.
-var (
-	saysDenied  = regexp.MustCompile(`(?m)^(?:\S+@\S+: )?Permission denied \(([^)]*)\)`)
-	saysHostKey = regexp.MustCompile(`Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED|REVOKED HOST KEY|host key is known for|Host key for \S+ has changed`)
-	saysTooMany = regexp.MustCompile(`Too many authentication failures`)
-	offending   = regexp.MustCompile(`(?:Offending|RSA|ECDSA|ED25519).* key in (\S+?):(\d+)`)
-)
-
-// masterError is the error for a master that ended before it was joined.
-func (r *Route) masterError(text string, err error) error {
-	h := r.last()
-	what := said(text, err)
-	connect := "ssh " + Quote(h.Name)
-	if f := h.Asked.ConfigFile; f != "" {
-		connect = "ssh -F " + Quote(f, h.Name)
-	}
-	switch {
-	case saysHostKey.MatchString(text):
-		e := tool.Errorf(tool.BackendUnavailable, "OpenSSH refuses a host key on the way to %s: %s", r, what)
-		if found := offending.FindStringSubmatch(text); found != nil {
-			e.Path = found[1]
-		}
-		var scans []string
-		for _, h := range r.hops {
-			scans = append(scans, (&hostKeyError{hop: h}).verify())
-		}
-		return e.WithHint("compare what %s shows with what whoever runs the machine says; if that is the same, run %s once and accept the key (a changed one is removed before by ssh-keygen -R %s)",
-			strings.Join(scans, ", or "), connect, Quote(h.knownAs()))
-	case saysDenied.MatchString(text), saysTooMany.MatchString(text):
-		return tool.Errorf(tool.BackendUnavailable, "authentication on the way to %s failed: %s", r, what).
-			WithHint("%s; where the machine wants more than a key, set SSH_ASKPASS to a program that asks", h.setUpKey())
-	case strings.Contains(text, "Bad configuration option"), strings.Contains(text, "command-line:"):
-		return invalid("OpenSSH does not take the configuration of %s: %s", r, what)
-	}
-	e := tool.Errorf(tool.BackendUnavailable, "OpenSSH cannot reach %s: %s", r, what)
-	e.Retryable = true
-	return e.WithHint("see whether %s connects", connect)
 }

@@ -206,12 +206,19 @@ func (r resolver) plain(d Destination) (*Route, error) {
 			return nil, missing("there is no ssh program, and whether %s says something about %s is not known: %v", path, d.Host, err)
 		}
 	}
+	route := r.bare(d)
+	if route.User() == "" {
+		return nil, missing("the profile names no user, and there is no ssh program to ask")
+	}
+	return route, nil
+}
+
+// bare is the route that d's members make, with the defaults of an empty
+// configuration.
+func (r resolver) bare(d Destination) *Route {
 	h := &hop{Name: d.Host, Host: strings.ToLower(d.Host), User: d.User, Port: d.Port, Asked: d, Settings: make(settings), me: r.me}
 	if h.User == "" {
 		h.User = r.me.name
-	}
-	if h.User == "" {
-		return nil, missing("the profile names no user, and there is no ssh program to ask")
 	}
 	if h.Port == 0 {
 		h.Port = 22
@@ -222,7 +229,7 @@ func (r resolver) plain(d Destination) (*Route, error) {
 	}
 	h.Settings["identityfile"] = identities
 	h.Settings["userknownhostsfile"] = []string{filepath.Join(r.me.home, ".ssh", "known_hosts")}
-	return &Route{destination: d, hops: []*hop{h}}, nil
+	return &Route{destination: d, hops: []*hop{h}}
 }
 
 // systemConfig is the system's configuration.

@@ -140,17 +140,15 @@ func (l *link) explain(err error) error {
 	if errors.As(err, &refused) {
 		return err
 	}
-	if errors.Is(err, io.EOF) {
-		// The end of the connection is known a moment later.
-		timer := time.NewTimer(exitAfterEOF)
-		defer timer.Stop()
-		select {
-		case <-l.done:
-			return l.err
-		case <-timer.C:
-		}
+	// The end of the connection is known a moment later than what it does.
+	timer := time.NewTimer(newsTimeout)
+	defer timer.Stop()
+	select {
+	case <-l.done:
+		return l.err
+	case <-timer.C:
+		return err
 	}
-	return err
 }
 
 // wait waits for the end of the command.
@@ -164,11 +162,8 @@ func (s *Stream) wait() {
 	case errors.As(err, &exit):
 		s.exit = Exit{Code: exit.ExitStatus(), Signal: exit.Signal()}
 	case errors.As(err, &missing):
-		// Without a status it was the connection, or the server, that ended.
-		s.err = s.link.explain(io.EOF)
-		if errors.Is(s.err, io.EOF) {
-			s.err = fmt.Errorf("the command ended without an exit status")
-		}
+		// It was the connection, or the server, that ended.
+		s.err = s.link.explain(errors.New("the command ended without an exit status"))
 	default:
 		s.err = s.link.explain(err)
 	}
@@ -199,7 +194,7 @@ func (s *Stream) read(in *io.PipeWriter, stdout io.Reader) {
 // outputEnded tells the end of the output from that of the connection, both of
 // which the library calls the same.
 func (s *Stream) outputEnded() error {
-	timer := time.NewTimer(exitAfterEOF)
+	timer := time.NewTimer(newsTimeout)
 	defer timer.Stop()
 	select {
 	case <-s.ended:
@@ -245,7 +240,13 @@ func (s *Stream) write(in *io.PipeWriter) {
 
 // Read reads standard output. io.EOF is the end of the output; a connection
 // that ended is an error that says so.
-func (s *Stream) Read(p []byte) (int, error) { return s.out.Read(p) }
+func (s *Stream) Read(p []byte) (int, error) {
+	n, err := s.out.Read(p)
+	if errors.Is(err, io.ErrClosedPipe) {
+		err = os.ErrClosed
+	}
+	return n, err
+}
 
 // Write writes standard input. A command that reads no more gives
 // io.ErrClosedPipe.
@@ -292,11 +293,20 @@ func (s *Stream) hand(n int) error {
 	select {
 	case err := <-s.given:
 		if errors.Is(err, io.EOF) {
-			if err = s.link.explain(err); errors.Is(err, io.EOF) {
-				return io.ErrClosedPipe
+			// The channel is closed, by the command's end or the connection's.
+			select {
+			case <-s.ended:
+			case <-s.closed:
 			}
+			if !s.link.alive() {
+				return s.link.err
+			}
+			return io.ErrClosedPipe
 		}
-		return err
+		if err != nil {
+			return s.link.explain(err)
+		}
+		return nil
 	case <-s.closed:
 		return os.ErrClosed
 	case <-s.link.done:

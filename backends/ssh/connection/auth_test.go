@@ -1,0 +1,185 @@
+package connection
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
+)
+
+// TestKeys: every kind of key, in a file and in an agent.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	var keys []sshtest.Key
+	kinds := []string{"ed25519", "ecdsa", "rsa"}
+	for _, kind := range kinds {
+		keys = append(keys, sshtest.NewKey(t, kind, ""))
+	}
+	s := sshtest.Start(t, sshtest.Options{Authorized: keys})
+	for i, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, keys[i]))
+			says(t, dial(t, newPool(t), c, "box"), "echo in", "in\n")
+		})
+		t.Run(kind+" in an agent", func(t *testing.T) {
+			t.Parallel()
+			agent := sshtest.StartAgent(t, keys[i])
+			c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, sshtest.Key{}, "IdentitiesOnly no", "IdentityAgent "+agent.Socket, "IdentityFile none"))
+			says(t, dial(t, newPool(t), c, "box"), "echo in", "in\n")
+		})
+	}
+	t.Run("only the public half in a file", func(t *testing.T) {
+		t.Parallel()
+		agent := sshtest.StartAgent(t, keys[0])
+		c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, sshtest.Key{File: keys[0].File + ".pub"}, "IdentityAgent "+agent.Socket))
+		says(t, dial(t, newPool(t), c, "box"), "echo in", "in\n")
+	})
+	t.Run("RSA with SHA-2 refused here", func(t *testing.T) {
+		t.Parallel()
+		c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, keys[2], "PubkeyAcceptedAlgorithms ssh-ed25519"))
+		p := newPool(t)
+		has(t, refusal(t, p, resolve(t, p, c, "box")).Message, "no key to offer")
+	})
+	t.Run("several identities", func(t *testing.T) {
+		t.Parallel()
+		wrong := sshtest.NewKey(t, "ed25519", "")
+		c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, wrong, "IdentityFile /nonexistent", "IdentityFile "+keys[1].File))
+		says(t, dial(t, newPool(t), c, "box"), "echo in", "in\n")
+	})
+}
+
+// TestAgentByVariable: the agent of SSH_AUTH_SOCK, unless IdentityAgent is none.
+func TestAgentByVariable(t *testing.T) {
+	key := sshtest.NewKey(t, "ed25519", "")
+	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
+	agent := sshtest.StartAgent(t, key)
+	t.Setenv("SSH_AUTH_SOCK", agent.Socket)
+	t.Setenv("SSHTEST_AGENT", agent.Socket)
+	p := newPool(t)
+	for _, value := range []string{"SSH_AUTH_SOCK", "$SSHTEST_AGENT", "${SSHTEST_AGENT}"} {
+		c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, sshtest.Key{}, "IdentitiesOnly no", "IdentityFile none", "IdentityAgent "+value))
+		says(t, dial(t, p, c, "box"), "echo in", "in\n")
+	}
+	c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, sshtest.Key{}, "IdentitiesOnly no", "IdentityFile none", "IdentityAgent none"))
+	has(t, refusal(t, p, resolve(t, p, c, "box")).Message, "no key to offer")
+}
+
+// TestManyAgentKeys: the configured key comes first, and IdentitiesOnly leaves
+// the others out.
+func TestManyAgentKeys(t *testing.T) {
+	t.Parallel()
+	var keys []sshtest.Key
+	for range 7 {
+		keys = append(keys, sshtest.NewKey(t, "ed25519", ""))
+	}
+	right := keys[6]
+	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{right}, Lines: []string{"MaxAuthTries 3"}})
+	agent := sshtest.StartAgent(t, keys...)
+	use := "IdentityAgent " + agent.Socket
+	p := newPool(t)
+	for _, only := range []string{"yes", "no"} {
+		c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, right, use, "IdentitiesOnly "+only))
+		says(t, dial(t, p, c, "box"), "echo in", "in\n")
+	}
+	c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, sshtest.Key{}, use, "IdentitiesOnly no", "IdentityFile none"))
+	e := refusal(t, p, resolve(t, p, c, "box"))
+	has(t, e.Message, "hung up after")
+	has(t, e.Hint, "IdentitiesOnly")
+}
+
+// TestUserCertificate: beside its key, named by CertificateFile, and in an
+// agent.
+func TestUserCertificate(t *testing.T) {
+	t.Parallel()
+	ca := sshtest.NewKey(t, "ecdsa", "")
+	s := sshtest.Start(t, sshtest.Options{UserCA: &ca})
+	for _, kind := range []string{"ed25519", "rsa"} {
+		key := sshtest.NewKey(t, kind, "")
+		certificate := key.SignUser(t, ca, s.User)
+		moved := filepath.Join(t.TempDir(), "certificate")
+		data, err := os.ReadFile(certificate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(moved, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		agent := sshtest.StartAgent(t, key) // takes the certificate too
+		p := newPool(t)
+		c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key))
+		says(t, dial(t, p, c, "box"), "echo in", "in\n")
+		c = sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, sshtest.Key{}, "IdentitiesOnly no", "IdentityFile none", "IdentityAgent "+agent.Socket))
+		says(t, dial(t, p, c, "box"), "echo in", "in\n")
+		if err := os.Remove(certificate); err != nil {
+			t.Fatal(err)
+		}
+		c = sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key, "CertificateFile "+moved))
+		says(t, dial(t, p, c, "box"), "echo in", "in\n")
+	}
+}
+
+// TestRefusedAuthentication: each refusal says what to do about it.
+func TestRefusedAuthentication(t *testing.T) {
+	t.Setenv("SSH_ASKPASS", "")
+	key, stranger := sshtest.NewKey(t, "ed25519", ""), sshtest.NewKey(t, "ed25519", "")
+	encrypted := sshtest.NewKey(t, "ed25519", "a passphrase")
+	all := []sshtest.Key{key, encrypted}
+	plain := sshtest.Start(t, sshtest.Options{Authorized: all})
+	passwords := sshtest.Start(t, sshtest.Options{Authorized: all, Lines: []string{"PubkeyAuthentication no", "PasswordAuthentication yes"}})
+	second := sshtest.Start(t, sshtest.Options{Authorized: all, Lines: []string{"AuthenticationMethods publickey,password", "PasswordAuthentication yes"}})
+	for _, tt := range []struct {
+		name          string
+		server        *sshtest.Server
+		key           sshtest.Key
+		message, hint []string
+	}{
+		{"unknown key", plain, stranger, []string{"accepts none of the keys", stranger.Fingerprint(t), stranger.File, "publickey"}, []string{"ssh-keygen -t ed25519", fmt.Sprintf("-p %d", plain.Port), "ssh-copy-id", plain.User + "@box"}},
+		{"encrypted key", plain, encrypted, []string{"would accept the key", encrypted.File, "encrypted"}, []string{"ssh-add " + encrypted.File}},
+		{"passwords alone", passwords, key, []string{"does not take keys", "it takes password"}, []string{"ssh-copy-id"}},
+		{"second factor", second, key, []string{"accepts publickey", "second factor (password)"}, []string{"SSH_ASKPASS"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := sshtest.NewClient(t, tt.server.KnownHosts(), sshtest.HostBlock("box", tt.server, tt.key))
+			p := newPool(t)
+			e := refusal(t, p, resolve(t, p, c, "box"))
+			has(t, e.Message, tt.message...)
+			has(t, e.Hint, tt.hint...)
+		})
+	}
+	t.Run("encrypted key in an agent", func(t *testing.T) {
+		// ssh-add asks, so that it is the one in the agent that is not encrypted.
+		agent := sshtest.StartAgent(t, key)
+		c := sshtest.NewClient(t, plain.KnownHosts(), sshtest.HostBlock("box", plain, encrypted, "IdentitiesOnly no", "IdentityAgent "+agent.Socket))
+		says(t, dial(t, newPool(t), c, "box"), "echo in", "in\n")
+	})
+	t.Run("identity of the profile", func(t *testing.T) {
+		c := sshtest.NewClient(t, plain.KnownHosts(), sshtest.HostBlock("box", plain, key))
+		p := newPool(t)
+		r, err := p.Resolve(t.Context(), Destination{Host: "box", ConfigFile: c.ConfigFile, IdentityFile: "/nonexistent/key"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Dial(t.Context(), r, nil); err == nil || !strings.Contains(err.Error(), "/nonexistent/key") {
+			t.Fatalf("got %v", err)
+		}
+	})
+}
+
+// TestAskpass: what a person has to be asked for is OpenSSH's, with the user's
+// program for it.
+func TestAskpass(t *testing.T) {
+	key := sshtest.NewKey(t, "ed25519", "a passphrase")
+	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
+	program := filepath.Join(t.TempDir(), "askpass")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho a passphrase\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SSH_ASKPASS", program)
+	t.Setenv("SSH_ASKPASS_REQUIRE", "force")
+	c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key))
+	says(t, dial(t, newPool(t), c, "box"), "echo in", "in\n")
+}

@@ -1,0 +1,144 @@
+package connection
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
+)
+
+// command is a ProxyCommand that needs nothing but bash.
+const command = "ProxyCommand bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & exec cat >&3'"
+
+// TestMaster: a connection of OpenSSH's does what one of ours does.
+func TestMaster(t *testing.T) {
+	t.Parallel()
+	key := sshtest.NewKey(t, "ed25519", "")
+	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
+	// What would have a shared connection end, wait, or speak otherwise.
+	c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key, command,
+		"ForkAfterAuthentication yes", "RemoteCommand echo no", "ControlMaster auto", "ControlPath /tmp/never-%C", "ControlPersist yes",
+		"LocalForward 1 127.0.0.1:1", "ExitOnForwardFailure yes", "RequestTTY force", "PermitLocalCommand yes", "LocalCommand touch %d/never", "SetEnv SSHTEST_A=b"))
+	p := newPool(t)
+	conn := dial(t, p, c, "box")
+	says(t, conn, "echo $SSHTEST_A", "b\n")
+	f, err := conn.SFTP(t.Context())
+	if err != nil {
+		t.Fatal(explain(err))
+	}
+	file := filepath.Join(t.TempDir(), "f")
+	w, err := f.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := strings.Repeat("0123456789abcdef", 1<<17)
+	if _, err := w.Write([]byte(data)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != data {
+		t.Fatalf("%d bytes, %v", len(got), err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := conn.Exec(t.Context(), "cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Drop()
+	wantLost(t, stream)
+}
+
+// TestMasterRefusals: what OpenSSH refuses is said as if we had.
+func TestMasterRefusals(t *testing.T) {
+	t.Parallel()
+	key, stranger := sshtest.NewKey(t, "ed25519", ""), sshtest.NewKey(t, "ed25519", "")
+	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
+	for _, tt := range []struct {
+		name, known string
+		key         sshtest.Key
+		message     []string
+		hint        string
+	}{
+		{"unknown host", "", key, []string{"host key", "is not known", s.HostKeys[0].Fingerprint(t), "known_hosts"}, "ssh-keyscan"},
+		{"changed host", s.KnownHost(stranger), key, []string{"has changed", s.HostKeys[0].Fingerprint(t), stranger.Fingerprint(t), "known_hosts:1"}, "ssh-keygen -f"},
+		{"unknown key", s.KnownHosts(), stranger, []string{"Permission denied (publickey)"}, "ssh-copy-id"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := sshtest.NewClient(t, tt.known, sshtest.HostBlock("box", s, tt.key, command, "StrictHostKeyChecking no", "UpdateHostKeys yes"))
+			p := newPool(t)
+			e := refusal(t, p, resolve(t, p, c, "box"))
+			has(t, e.Message, tt.message...)
+			has(t, e.Hint, tt.hint)
+			if got, err := os.ReadFile(c.KnownHostsFile); err != nil || string(got) != tt.known {
+				t.Errorf("the known hosts were changed: %q, %v", got, err)
+			}
+		})
+	}
+	t.Run("unreachable", func(t *testing.T) {
+		t.Parallel()
+		c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key, "ProxyCommand false"))
+		p := newPool(t)
+		_, err := p.Dial(t.Context(), resolve(t, p, c, "box"), nil)
+		wantRetryable(t, err, "OpenSSH cannot reach")
+	})
+	t.Run("silent", func(t *testing.T) {
+		t.Parallel()
+		c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key, "ProxyCommand sleep 600", "ConnectTimeout 1"))
+		p := newPool(t)
+		_, err := p.Dial(t.Context(), resolve(t, p, c, "box"), nil)
+		wantRetryable(t, err, "")
+	})
+}
+
+// TestMasterEnds: no process is left of a master, whoever ends it.
+func TestMasterEnds(t *testing.T) {
+	t.Parallel()
+	key := sshtest.NewKey(t, "ed25519", "")
+	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
+	c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key, command))
+	p := newPool(t)
+	r := resolve(t, p, c, "box")
+	m, err := startMaster(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := m.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(m.dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Fatalf("%v %v", info, err)
+	}
+	conn.Close()
+	m.stop()
+	if _, err := os.Stat(m.dir); !os.IsNotExist(err) {
+		t.Errorf("its directory is left: %v", err)
+	}
+	if err := syscall.Kill(m.cmd.Process.Pid, 0); err == nil {
+		t.Error("its process is left")
+	}
+	// One that is killed ends the connection.
+	m, err = startMaster(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err = m.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := p.joinMaster(r, m, conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killGroup(m.cmd.Process)
+	<-l.done
+	l.close()
+}
