@@ -84,8 +84,10 @@ func (l commandLists) checkStart(r tool.StartRequest) error {
 func (l commandLists) checkLine(line string, depth int) error {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
 	if err != nil {
-		// A shell that is to refuse the line may run its beginning first.
-		return tool.Errorf(tool.Denied, "the command line cannot be parsed, so that the profile's command lists cannot be checked: %w", err)
+		if depth > 0 { // whose shell would have run something already
+			return tool.Errorf(tool.Denied, "the command line of a shell inside cannot be parsed, so that the profile's command lists cannot be checked: %w", err)
+		}
+		return unparsed(err)
 	}
 	var found error
 	syntax.Walk(file, func(node syntax.Node) bool {

@@ -97,14 +97,18 @@ func (e *environment) Call(ctx context.Context, r tool.Request) (tool.Result, er
 	}
 	switch r.Name {
 	case "bash", "git", "process":
-		if err := e.lists.checkCall(r); err != nil {
-			return tool.Result{}, err
+		denied := e.lists.checkCall(r)
+		if denied != nil && !errors.Is(denied, errUnparsed) {
+			return tool.Result{}, denied
 		}
 		if r.Name != "process" {
 			// A worker that is started now would open what is there now.
 			if err := e.root.Check(); err != nil {
 				return tool.Result{}, err
 			}
+		}
+		if denied != nil {
+			return e.misspelt(ctx, r, denied)
 		}
 		far, err := e.worker(ctx)
 		if err != nil {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -14,11 +15,15 @@ type processes struct{ e *environment }
 var _ backends.Processes = processes{}
 
 func (p processes) Start(ctx context.Context, r tool.StartRequest) (tool.Process, error) {
-	if err := p.e.lists.checkStart(r); err != nil {
-		return tool.Process{}, err
+	denied := p.e.lists.checkStart(r)
+	if denied != nil && !errors.Is(denied, errUnparsed) {
+		return tool.Process{}, denied
 	}
 	if err := p.e.root.Check(); err != nil {
 		return tool.Process{}, err
+	}
+	if denied != nil {
+		return tool.Process{}, p.e.misspeltStart(ctx, r, denied)
 	}
 	far, err := p.e.worker(ctx)
 	if err != nil {
