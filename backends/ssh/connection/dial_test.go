@@ -3,7 +3,6 @@ package connection
 import (
 	"errors"
 	"log/slog"
-	"strings"
 	"testing"
 
 	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
@@ -62,36 +61,4 @@ func says(t testing.TB, c *Conn, command, want string) {
 	if got := string(r.Stdout); got != want {
 		t.Fatalf("%s says %q, want %q (%s; stderr %q)", command, got, want, r.Exit, r.Stderr)
 	}
-}
-
-func TestRun(t *testing.T) {
-	t.Parallel()
-	key := sshtest.NewKey(t, "ed25519", "")
-	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
-	c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key))
-	conn := dial(t, newPool(t), c, "box")
-	says(t, conn, "echo hello; echo no >&2", "hello\n")
-	r, err := conn.Run(t.Context(), "cat; exit 3", strings.NewReader("in"))
-	if err != nil || string(r.Stdout) != "in" || r.Code != 3 {
-		t.Fatalf("%+v %v", r, err)
-	}
-	f, err := conn.SFTP(t.Context())
-	if err != nil {
-		t.Fatal(explain(err))
-	}
-	if _, err := f.Stat("/"); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestProxyCommand(t *testing.T) {
-	t.Parallel()
-	key := sshtest.NewKey(t, "ed25519", "")
-	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
-	c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key, "ProxyCommand bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & exec cat >&3'"))
-	conn := dial(t, newPool(t), c, "box")
-	says(t, conn, "echo hello; echo no >&2", "hello\n")
 }

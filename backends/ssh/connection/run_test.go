@@ -1,0 +1,189 @@
+package connection
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// box is a connection to a plain server.
+func box(t testing.TB, o sshtest.Options, lines ...string) *Conn {
+	t.Helper()
+	key := sshtest.NewKey(t, "ed25519", "")
+	o.Authorized = []sshtest.Key{key}
+	s := sshtest.Start(t, o)
+	c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key, lines...))
+	return dial(t, newPool(t), c, "box")
+}
+
+// TestRun: what a command gets and gives.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	conn := box(t, sshtest.Options{Banner: "Authorised use only\n"})
+	for _, tt := range []struct {
+		command, stdin string
+		want           Result
+	}{
+		{"echo out; echo err >&2", "", Result{Stdout: []byte("out\n"), Stderr: "err\n"}},
+		{"cat; exit 3", "in", Result{Stdout: []byte("in"), Exit: Exit{Code: 3}}},
+		{"kill -TERM $$", "", Result{Exit: Exit{Code: 143, Signal: "TERM"}}},
+		// Input that nobody reads holds nothing up.
+		{"exec 0<&-; echo done", strings.Repeat("x", 8<<20), Result{Stdout: []byte("done\n")}},
+		{"cat", "", Result{}},
+		{"exec >&- 2>&-; sleep 0.1", "", Result{}},
+		{"sleep 600 >/dev/null 2>&1 </dev/null & echo $! >/dev/null; kill $!", "", Result{}},
+	} {
+		got, err := conn.Run(t.Context(), tt.command, strings.NewReader(tt.stdin))
+		if err != nil {
+			t.Errorf("%s: %s", tt.command, explain(err))
+			continue
+		}
+		if got.Exit != tt.want.Exit || !bytes.Equal(got.Stdout, tt.want.Stdout) || got.Stderr != tt.want.Stderr {
+			t.Errorf("%s: got %+v, want %+v", tt.command, got, tt.want)
+		}
+	}
+	if got := (Exit{Code: 143, Signal: "TERM"}).String() + ", " + (Exit{Code: 2}).String(); got != "signal TERM, exit status 2" {
+		t.Error(got)
+	}
+	got, err := conn.Run(t.Context(), fmt.Sprintf("head -c %d /dev/zero", MaxStdout+1), nil)
+	if err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("too much output: %d bytes, %v", len(got.Stdout), err)
+	}
+	got, err = conn.Run(t.Context(), fmt.Sprintf("head -c %d /dev/zero >&2; echo end >&2", 4*MaxStderr), nil)
+	if err != nil || len(got.Stderr) != MaxStderr || !strings.HasSuffix(got.Stderr, "end\n") {
+		t.Errorf("a lot of stderr: %d bytes, %v", len(got.Stderr), err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := conn.Run(ctx, "sleep 600", nil); tool.KindOf(err) != tool.Timeout {
+		t.Errorf("over the time: %v", err)
+	}
+	says(t, conn, "echo still there", "still there\n")
+}
+
+// TestStream: much data both ways at once, to the last byte.
+func TestStream(t *testing.T) {
+	t.Parallel()
+	for _, lines := range [][]string{nil, {command}} {
+		conn := box(t, sshtest.Options{}, lines...)
+		s, err := conn.Exec(t.Context(), "cat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := bytes.Repeat([]byte("0123456789abcdef\n"), 1<<19)
+		sum := sha256.Sum256(data)
+		sent := make(chan error, 1)
+		go func() {
+			_, err := s.Write(data)
+			sent <- errors.Join(err, s.CloseWrite())
+		}()
+		hash := sha256.New()
+		if _, err := io.Copy(hash, s); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+		if got := hash.Sum(nil); !bytes.Equal(got, sum[:]) {
+			t.Errorf("got %s", hex.EncodeToString(got))
+		}
+		if exit, err := s.Wait(t.Context()); err != nil || exit != (Exit{}) {
+			t.Errorf("%v %v", exit, err)
+		}
+		// A command that is gone takes no more.
+		if _, err := s.Write([]byte("x")); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("writing to nobody: %v", err)
+		}
+	}
+}
+
+// TestSignal: a signal reaches the command.
+func TestSignal(t *testing.T) {
+	t.Parallel()
+	conn := box(t, sshtest.Options{})
+	s, err := conn.Exec(t.Context(), "exec sleep 600")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Signal("KILL"); err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := s.Wait(t.Context()); err != nil || exit.Signal != "KILL" {
+		t.Fatalf("%v %v", exit, err)
+	}
+}
+
+// TestEnvironment: SendEnv and SetEnv.
+func TestEnvironment(t *testing.T) {
+	t.Setenv("SSHTEST_SENT", "one two")
+	t.Setenv("SSHTEST_SET", "not this")
+	t.Setenv("OTHER_SSHTEST", "not sent")
+	conn := box(t, sshtest.Options{}, "SendEnv SSHTEST_*", "SetEnv SSHTEST_SET=three")
+	says(t, conn, `echo "$SSHTEST_SENT, $SSHTEST_SET, $OTHER_SSHTEST"`, "one two, three, \n")
+}
+
+// TestNoSFTP: a machine without it, and one where something else answers.
+func TestNoSFTP(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]sshtest.Options{
+		"none":    {NoSFTP: true},
+		"noise":   {NoSFTP: true, Lines: []string{"Subsystem sftp /bin/echo this is no sftp"}},
+		"nothing": {NoSFTP: true, Lines: []string{"Subsystem sftp /bin/false"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conn := box(t, o)
+			if _, err := conn.SFTP(t.Context()); !errors.Is(err, ErrNoSFTP) {
+				t.Fatalf("got %v", err)
+			}
+			says(t, conn, "echo else", "else\n")
+		})
+	}
+	t.Run("silent", func(t *testing.T) {
+		t.Parallel()
+		conn := box(t, sshtest.Options{NoSFTP: true, Lines: []string{"Subsystem sftp /bin/sleep 600"}})
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if _, err := conn.SFTP(ctx); tool.KindOf(err) != tool.Timeout {
+			t.Fatalf("got %v", err)
+		}
+	})
+}
+
+// TestAccounts: accounts of other users.
+func TestAccounts(t *testing.T) {
+	t.Parallel()
+	a := sshtest.FindAccounts(t)
+	p := newPool(t)
+	connect := func(t *testing.T, kind string) *Conn {
+		c := sshtest.NewClient(t, a.KnownHosts(), sshtest.HostBlock("box", a.As(t, kind), a.Key))
+		return dial(t, p, c, "box")
+	}
+	for kind, want := range map[string]string{
+		"plain": "caisson-ssh-plain\n", "restricted": "caisson-ssh-restricted\n", "sh": "caisson-ssh-sh\n",
+		"noisy": "Welcome, caisson-ssh-noisy\ncaisson-ssh-noisy\n", "readonly": "caisson-ssh-readonly\n",
+		"noexec": "caisson-ssh-noexec\n", "full": "caisson-ssh-full\n",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			says(t, connect(t, kind), "id -un", want)
+		})
+	}
+	t.Run("nologin", func(t *testing.T) {
+		t.Parallel()
+		r, err := connect(t, "nologin").Run(t.Context(), "id -un", nil)
+		if err != nil || r.Code == 0 || !strings.Contains(string(r.Stdout), "not available") {
+			t.Fatalf("%+v %v", r, err)
+		}
+	})
+}
