@@ -24,12 +24,8 @@ func TestBackend(t *testing.T) {
 		b := newBox(t, sshtest.Options{})
 		key := sshtest.NewKey(t, "ed25519", "")
 		jump := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
-		before, err := os.ReadFile(b.client.ConfigFile)
-		if err != nil {
-			t.Fatal(err)
-		}
 		known := b.proxy.KnownHosts(b.server) + jump.KnownHosts()
-		b.client = sshtest.NewClient(t, known, sshtest.HostBlock("jump", jump, key), "Host box\n  ProxyJump jump", string(before))
+		b.client = sshtest.NewClient(t, known, sshtest.HostBlock("jump", jump, key), b.block+"  ProxyJump jump")
 		suite(t, b)
 	})
 }

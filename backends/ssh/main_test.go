@@ -83,6 +83,7 @@ type box struct {
 	server *sshtest.Server
 	client *sshtest.Client
 	proxy  *sshtest.Proxy // what the client goes through
+	block  string         // that of the client's configuration
 	cache  string         // the account's cache directory there
 	parent string         // where environments are made
 }
@@ -97,7 +98,8 @@ func newBox(t testing.TB, o sshtest.Options) *box {
 	b.server = sshtest.Start(t, o)
 	b.proxy = sshtest.StartProxy(t, b.server.Addr)
 	through := &sshtest.Server{Host: b.proxy.Host, Port: b.proxy.Port, User: b.server.User}
-	b.client = sshtest.NewClient(t, b.proxy.KnownHosts(b.server), sshtest.HostBlock("box", through, key))
+	b.block = sshtest.HostBlock("box", through, key)
+	b.client = sshtest.NewClient(t, b.proxy.KnownHosts(b.server), b.block)
 	return b
 }
 

@@ -21,33 +21,36 @@ func (b *Backend) Prune(ctx context.Context, o backends.PruneOptions) ([]backend
 		if p.Backend != profile.SSH {
 			continue
 		}
-		some, err := b.pruneMachine(ctx, p, o, seen)
-		found = append(found, some...)
+		route, err := b.pool.Resolve(ctx, destination(p))
 		if err != nil {
-			failures = append(failures, err)
+			o.Skip(p.Host, err)
+			continue
 		}
+		place := route.Key() + "\x00" + p.Workspace
+		if seen[place] {
+			continue
+		}
+		seen[place] = true
+		conn, err := b.pool.Dial(ctx, route, nil)
+		if err != nil && ctx.Err() == nil {
+			o.Skip(route.String(), err)
+			continue
+		}
+		if err == nil {
+			var some []backends.Resource
+			some, err = b.pruneMachine(ctx, machine{conn, route.String()}, route.Key(), p, o)
+			found = append(found, some...)
+			conn.Close()
+		}
+		failures = append(failures, err)
 	}
 	return found, errors.Join(failures...)
 }
 
-// pruneMachine looks at one profile's machine, unless it was seen.
-func (b *Backend) pruneMachine(ctx context.Context, p profile.Profile, o backends.PruneOptions, seen map[string]bool) ([]backends.Resource, error) {
-	conn, m, key, err := b.reach(ctx, p, nil)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, err
-		}
-		o.Skip(p.Host, err)
-		return nil, nil
-	}
-	defer conn.Close()
-	if seen[key+p.Workspace] {
-		return nil, nil
-	}
-	seen[key+p.Workspace] = true
-
+// pruneMachine looks at one profile's directory on its machine.
+func (b *Backend) pruneMachine(ctx context.Context, m machine, key string, p profile.Profile, o backends.PruneOptions) ([]backends.Resource, error) {
 	var found []backends.Resource
-	err = b.withWorker(ctx, m, key, p, nil, func(placed placement) error {
+	err := b.withWorker(ctx, m, key, p, nil, func(placed placement) error {
 		ask := func(r remote.SiteRequest) (remote.SiteReply, error) {
 			r.Sum, r.Directory = placed.sum, p.Workspace
 			return m.site(ctx, answerTimeout+p.ShutdownTimeout, placed.program, r)

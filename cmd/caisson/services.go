@@ -16,6 +16,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/command"
 	"github.com/caisson-dev/caisson/backends/docker"
 	"github.com/caisson-dev/caisson/backends/local"
+	"github.com/caisson-dev/caisson/backends/ssh"
 	"github.com/caisson-dev/caisson/backends/worker/tools"
 	"github.com/caisson-dev/caisson/rpc"
 	"github.com/caisson-dev/caisson/session"
@@ -59,6 +60,7 @@ func registry(log *slog.Logger) *backends.Registry {
 		command.New(command.Options{Tools: tools.Descriptions(), Log: log}),
 		local.New(local.Options{Log: log}),
 		docker.New(docker.Options{Version: version, Log: log}),
+		ssh.New(ssh.Options{Version: version, Log: log}),
 	)
 }
 
