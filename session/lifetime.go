@@ -260,6 +260,9 @@ func (m *Manager) Delete(ctx context.Context, id string, force bool) (left strin
 		if !force {
 			return "", m.keep(ctx, l, err)
 		}
+		err = l.removeAnyway(ctx, err)
+	}
+	if err != nil {
 		left = fmt.Sprintf("The %s environment %s of the session %q could not be removed and may still exist: %v",
 			l.saved.Profile.Backend, l.saved.Environment, id, err)
 		if err := l.forgetEnvironment(ctx); err != nil {
@@ -300,6 +303,37 @@ func (s *live) deleteEnvironment(ctx context.Context, env backends.Environment) 
 		}
 		return s.remove(ctx, backend, b, true)
 	})
+}
+
+// removeAnyway removes an environment in which something could not be ended, and
+// that with it, unless another session is bound to it. It returns why something
+// may be left: the cause, and what the removal failed of.
+func (s *live) removeAnyway(ctx context.Context, cause error) error {
+	s.mu.Lock()
+	env := s.env
+	s.env = nil
+	s.mu.Unlock()
+	if env != nil {
+		if err := env.Detach(ctx); err != nil {
+			s.m.log.Warn("an environment that is removed could not be detached", "session", s.id, "error", err)
+		}
+	}
+	left := cause
+	err := s.withLockedEnvironment(ctx, func(b backends.Binding, backend backends.Backend) error {
+		others, err := s.m.others(s.saved, s.saved.Profile.Persistent)
+		if err != nil || others {
+			return err
+		}
+		if err := s.remove(ctx, backend, b, true); err != nil {
+			return err
+		}
+		left = nil
+		return nil
+	})
+	if err != nil && err.Error() == cause.Error() {
+		return cause // it is what failed before
+	}
+	return errors.Join(left, err)
 }
 
 // forgetEnvironment lets go of an environment that could not be removed. What

@@ -188,6 +188,25 @@ func TestFailedEnd(t *testing.T) {
 	wantKind(t, err, tool.SessionNotFound)
 }
 
+// With force an environment is removed although something in it does not end,
+// but never under another session.
+func TestForcedDelete(t *testing.T) {
+	r := newRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "box"})
+	one := s.open(session.OpenRequest{Workspace: r.folder, Profile: "kept"})
+	r.world.set(func() { r.world.shutdownErr = tool.Errorf(tool.Internal, "a process does not end") })
+	left, err := s.Delete(t.Context(), v.ID, true)
+	if err != nil || left != "" || r.world.has(v.EnvironmentID) {
+		t.Errorf("left %q, %v; it is there: %t", left, err, r.world.has(v.EnvironmentID))
+	}
+	r.world.set(func() { r.world.removeErr = tool.Errorf(tool.BackendUnavailable, "no daemon") })
+	left, err = s.Delete(t.Context(), one.ID, true)
+	if err != nil || !strings.Contains(left, "does not end") || !strings.Contains(left, "no daemon") {
+		t.Errorf("left %q, %v", left, err)
+	}
+}
+
 // A lost environment has nothing left to end.
 func TestCloseOfLost(t *testing.T) {
 	r := newRig(t)
