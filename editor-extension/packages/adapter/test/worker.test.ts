@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Process, ProcessRead } from "../src/index.js";
+import { alive } from "./alive.js";
 import { type Got, Host } from "./host.js";
 
 const caisson =
@@ -31,8 +32,15 @@ beforeEach(async () => {
     "--max-permission-mode=unconfined",
   ];
   // Twice, since adapters nest.
-  const inner = [process.execPath, audit, join(directory, "inner.log"), ...worker];
-  host = Host.start([process.execPath, audit, join(directory, "outer.log"), ...inner]);
+  const inner = [process.execPath, audit, "--log", join(directory, "inner.log"), "--", ...worker];
+  host = Host.start([
+    process.execPath,
+    audit,
+    "--log",
+    join(directory, "outer.log"),
+    "--",
+    ...inner,
+  ]);
   expect((await host.initialize(root, { environment: { GIVEN: "value" } })).error).toBe("");
 });
 afterEach(async () => {
@@ -48,12 +56,6 @@ const bash = (command: string, more: object = {}) => ({
 });
 const event = (type: string) => (f: Got) =>
   f.method === "process" && (f.data as { Type?: string }).Type === type;
-
-/** Whether a process is there and no zombie. */
-async function alive(pid: number): Promise<boolean> {
-  const line = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
-  return line !== "" && !line.includes(") Z ");
-}
 
 /** The bytes of a body that follows a reply. */
 async function body(id: string, size: number): Promise<string> {

@@ -2,14 +2,15 @@
  * An adapter that writes down what is asked for and by whom, and delegates all of
  * it unchanged.
  *
- *     node audit/main.js LOG COMMAND...
- *     node audit/main.js /var/log/caisson.jsonl caisson worker
+ *     node audit/main.js --log FILE [--grace-ms MS] -- COMMAND...
+ *     node audit/main.js --log /var/log/caisson.jsonl -- caisson worker
  *
  * The log has one JSON object a line, for the beginning and for the end of each
  * request. It holds no variables, which are secret, and no contents: of a call's
  * arguments only the head of a command line.
  */
 import { type FileHandle, open } from "node:fs/promises";
+import { parseArgs } from "node:util";
 import { AdapterError, type Context, delegate, type RawJSON, run } from "@caisson/adapter";
 
 /** How much of a command line is logged, in characters. */
@@ -105,13 +106,20 @@ function parsed(json: unknown): unknown {
   }
 }
 
-const [path = "", ...command] = process.argv.slice(2);
-if (path === "" || command.length === 0) {
-  console.error("usage: audit LOG COMMAND...");
+const { values: flags, positionals: command } = parseArgs({
+  options: { log: { type: "string" }, "grace-ms": { type: "string" } },
+  allowPositionals: true,
+});
+if (flags.log === undefined || command.length === 0) {
+  console.error("usage: audit --log FILE [--grace-ms MS] -- COMMAND...");
   process.exit(2);
 }
-const journal = new Journal(await open(path, "a", 0o600));
-const peer = delegate({ command });
+const grace = flags["grace-ms"];
+const peer = delegate({
+  command,
+  ...(grace !== undefined && { shutdown_grace_ms: Number(grace) }),
+});
+const journal = new Journal(await open(flags.log, "a", 0o600));
 
 await run({
   initialize: (binding, context) => {

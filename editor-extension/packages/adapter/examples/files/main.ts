@@ -1,7 +1,7 @@
 /**
  * An adapter that serves files and processes of this machine.
  *
- *     node files/main.js STATE-DIRECTORY
+ *     node files/main.js --state DIRECTORY
  *
  * It cannot confine commands, so it runs them in the mode `unconfined` only and
  * refuses them in `standard` and `read_only`. Records of processes and their
@@ -10,6 +10,7 @@
  */
 import { mkdir, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
 import {
   AdapterError,
   type Context,
@@ -24,11 +25,12 @@ import { Disk } from "./disk.js";
 import { Exports } from "./exports.js";
 import { isOver, Registry, shell } from "./registry.js";
 
-const [stateDirectory] = process.argv.slice(2);
-if (stateDirectory === undefined) {
-  console.error("usage: files STATE-DIRECTORY");
+const { values: flags } = parseArgs({ options: { state: { type: "string" } } });
+if (flags.state === undefined) {
+  console.error("usage: files --state DIRECTORY");
   process.exit(2);
 }
+const stateDirectory = resolve(flags.state);
 
 /** What the one session of an adapter has. */
 interface Session {
@@ -50,7 +52,7 @@ function bound(): Session {
 
 async function initialize(binding: Initialize, context: Context): Promise<Session> {
   const root = await Disk.open(binding.root, binding.require_existing_workspace === true);
-  const state = join(resolve(stateDirectory ?? ""), binding.session);
+  const state = join(stateDirectory, binding.session);
   await mkdir(state, { recursive: true, mode: 0o700 });
   // None of the adapter's own variables: they may hold secrets of the user's.
   const environment = {
