@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"go.lsp.dev/jsonrpc2"
@@ -55,8 +56,12 @@ type request struct {
 	// sessionID and tool are what the request names, for its error and its pace.
 	sessionID string
 	tool      string
+	// soon says whether the last request of its kind was over soon.
+	soon *atomic.Bool
 	// params are the parameters as they were written.
 	params []byte
+	// scratch is where the answer is encoded, nil for elsewhere.
+	scratch *[]byte
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -184,14 +189,16 @@ func (r *request) run(params []byte) {
 // prepare decodes the parameters.
 func (r *request) prepare(params []byte) (w work, err error) {
 	defer r.recover(&err)
-	return r.method.handle(r, params)
+	w, err = r.method.handle(r, params)
+	r.soon = r.pace.of(r)
+	return w, err
 }
 
 // finish does the work and sends its answer.
 func (r *request) finish(w work) {
 	begun := time.Now()
 	result, err := r.safely(w)
-	r.pace.note(r, time.Since(begun))
+	r.note(time.Since(begun))
 	r.answer(result, err)
 }
 
@@ -234,6 +241,9 @@ func (r *request) answer(result any, err error) {
 		}
 		// It fails only when the connection has ended.
 		_ = r.stream.Answer(r.id, raw, wire, r.worked, done)
+	}
+	if r.scratch != nil {
+		r.scratches.Put(r.scratch)
 	}
 	if r.answered != nil {
 		close(r.answered)

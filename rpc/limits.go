@@ -36,7 +36,7 @@ const (
 	quickRequest = 200 * time.Microsecond
 	// reliefInterval is after how long another goroutine reads on: a message
 	// waits twice that at most behind a request that was quick until now.
-	reliefInterval = time.Millisecond
+	reliefInterval = 2 * time.Millisecond
 	// reliefLooks is after how many intervals without a request nobody looks any
 	// more.
 	reliefLooks = 5

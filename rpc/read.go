@@ -56,21 +56,21 @@ func (s *server) called(m *jsonrpc2.Call) bool {
 		r.run(params)
 		return true
 	}
-	// More that has come already is not to wait.
-	if r.method.class != slotted || len(params) > maxInline || s.stream.Pending() {
+	// What has come already is not to wait, and what is long not to be decoded here.
+	if len(params) > maxInline || s.stream.Pending() {
 		params = bytes.Clone(params)
 		go r.run(params)
 		return true
 	}
-	work, err2 := r.prepare(params)
-	if err2 == nil && !s.pace.quick(r) {
+	work, prepareErr := r.prepare(params)
+	if prepareErr == nil && !r.soon.Load() {
 		r.params = bytes.Clone(params)
 		go r.finish(work)
 		return true
 	}
 	turn := s.relief.begin()
-	if err2 != nil {
-		r.answer(nil, err2)
+	if prepareErr != nil {
+		r.answer(nil, prepareErr)
 	} else {
 		r.finish(work)
 	}
@@ -96,11 +96,10 @@ func (p *pace) of(r *request) *atomic.Bool {
 	return &p.soon[h.Sum64()%uint64(len(p.soon))]
 }
 
-func (p *pace) quick(r *request) bool { return p.of(r).Load() }
-
-func (p *pace) note(r *request, took time.Duration) {
-	if soon, was := took < quickRequest, p.of(r); was.Load() != soon {
-		was.Store(soon)
+// note remembers how long a request took.
+func (r *request) note(took time.Duration) {
+	if soon := took < quickRequest; r.soon.Load() != soon {
+		r.soon.Store(soon)
 	}
 }
 

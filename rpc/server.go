@@ -37,8 +37,10 @@ type server struct {
 	pace    pace
 	relief  relief
 	room    room
-	asks    asks
-	offers  offers
+	// scratches are buffers for answers that the stream copies, *[]byte each.
+	scratches sync.Pool
+	asks      asks
+	offers    offers
 	// grace is cancelGrace, shorter in tests.
 	grace time.Duration
 

@@ -2,12 +2,14 @@ package rpc
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"go.lsp.dev/jsonrpc2"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/rpc/frame"
 	"github.com/caisson-dev/caisson/rpc/protocol"
 	"github.com/caisson-dev/caisson/session"
 )
@@ -60,7 +62,18 @@ func (r *request) toolCall(ctx context.Context, p *protocol.ToolCallParams) (jso
 	if err != nil {
 		return nil, err
 	}
-	return ToolCallData(result)
+	size := resultSize(result)
+	if size > frame.LongResult {
+		return ToolCallData(result)
+	}
+	if r.scratch, _ = r.scratches.Get().(*[]byte); r.scratch == nil {
+		r.scratch = new([]byte)
+	}
+	raw, err := appendResult(slices.Grow((*r.scratch)[:0], size), result)
+	if *r.scratch = raw; len(raw) > frame.LongResult {
+		r.scratch = nil // which the stream keeps
+	}
+	return raw, err
 }
 
 // ToolCallData is a result as the protocol has it: the JSON of a
@@ -68,8 +81,12 @@ func (r *request) toolCall(ctx context.Context, p *protocol.ToolCallParams) (jso
 // JSON that the far end encoded and that its connection checked, and reflection
 // would read all of it again.
 func ToolCallData(r session.CallResult) (jsonrpc2.RawMessage, error) {
+	return appendResult(make([]byte, 0, resultSize(r)), r)
+}
+
+func appendResult(dst []byte, r session.CallResult) (jsonrpc2.RawMessage, error) {
 	var err error
-	dst := append(make([]byte, 0, resultSize(r)), `{"content":[`...)
+	dst = append(dst, `{"content":[`...)
 	for i, part := range r.Content {
 		if i > 0 {
 			dst = append(dst, ',')

@@ -39,8 +39,8 @@ const (
 	// poolBuffer is the largest buffer that is left to be used again until the
 	// garbage collector takes it.
 	poolBuffer = 4 << 20
-	// longResult is the longest result that is copied into a message.
-	longResult = 64 << 10
+	// LongResult is the longest result that [Stream.Answer] copies.
+	LongResult = 64 << 10
 	// firstBody is how much is allocated on the word of a header alone; more
 	// comes as the body does.
 	firstBody = 1 << 20

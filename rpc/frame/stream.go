@@ -90,7 +90,8 @@ func (s *Stream) Respond(id jsonrpc2.ID, err *jsonrpc2.Error) error {
 // written by the calling goroutine, with what waits before it, unless somebody
 // else is writing. That costs no change of goroutines, and may block for as long
 // as the peer does not read. Queued is called in between, and done, unless nil,
-// as with Notify. The result is the stream's from now on.
+// as with Notify. A result above [LongResult] is the stream's from now on, others are
+// copied.
 func (s *Stream) Answer(id jsonrpc2.ID, result jsonrpc2.RawMessage, err error, queued, done func()) error {
 	it := answer(id, result, err)
 	it.done = done
@@ -104,7 +105,7 @@ func (s *Stream) Answer(id jsonrpc2.ID, result jsonrpc2.RawMessage, err error, q
 
 func answer(id jsonrpc2.ID, result jsonrpc2.RawMessage, err error) item {
 	it := item{buffer: newBuffer()}
-	if err == nil && len(result) > longResult {
+	if err == nil && len(result) > LongResult {
 		it.long = result
 		result = jsonrpc2.RawMessage{'0'} // its place
 	}
