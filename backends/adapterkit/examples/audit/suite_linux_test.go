@@ -68,8 +68,11 @@ func newProfile(t *testing.T, mode, ceiling tool.Mode) profile.Profile {
 
 // TestBackend runs the suite of all backends on an adapter that delegates to our
 // worker.
-func TestBackend(t *testing.T) {
-	backendtest.Run(t, backendtest.Harness{
+func TestBackend(t *testing.T) { backendtest.Run(t, harness()) }
+
+// harness is for environments behind an audit adapter.
+func harness() backendtest.Harness {
+	return backendtest.Harness{
 		Backend:   func(*testing.T) backends.Backend { return command.New(command.Options{}) },
 		Profile:   newProfile,
 		Outside:   func(t *testing.T) string { return t.TempDir() },
@@ -83,7 +86,7 @@ func TestBackend(t *testing.T) {
 			Reattach: "an adapter lives as long as its connection",
 			Shared:   "an adapter serves one session",
 		},
-	})
+	}
 }
 
 // leftovers are the processes that have the profile's directory in their
