@@ -50,6 +50,9 @@ func TestQuality(t *testing.T) {
 			"ClientGone":    testContainerAfterClient,
 			"Images":        testImages,
 			"Prune":         testPrune,
+			"CleanupError":  testCleanupError,
+			"PerCall":       testPerCall,
+			"Copy":          testCopy,
 		})
 		for name, run := range both {
 			t.Run(name, func(t *testing.T) { run(t, profile()) })
