@@ -32,8 +32,8 @@ func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 			return nil, errors.Join(fmt.Errorf("the artifact store cannot be locked: %w", err), f.Close())
 		}
 		if taken {
-			// Closing the file gives the lock back; nothing was written to it.
-			return func() { _ = f.Close() }, nil
+			// Nothing was written to it, and closing gives back what unlocking did not.
+			return func() { _ = errors.Join(unlock(f), f.Close()) }, nil
 		}
 		select {
 		case <-wait.Done():

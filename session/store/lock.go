@@ -27,7 +27,7 @@ func (e *BusyError) Error() string {
 type Lock struct{ f *os.File }
 
 // Release gives the lock up.
-func (l *Lock) Release() error { return l.f.Close() }
+func (l *Lock) Release() error { return errors.Join(unlock(l.f), l.f.Close()) }
 
 // LockSession takes ownership of a session, making its directory when it is
 // new. A session that another service owns is a [BusyError].

@@ -40,6 +40,10 @@ func tryLock(f *os.File) (bool, error) {
 	}
 }
 
+// unlock gives the file's lock back. Closing the file is not enough: a child that
+// is just being started holds it too, until its program begins.
+func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
+
 // ownedByUs reports whether the user that we run as owns the file. In a
 // directory where everybody may write, a name alone says nothing.
 func ownedByUs(info os.FileInfo) bool {

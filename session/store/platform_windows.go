@@ -36,5 +36,11 @@ func tryLock(f *os.File) (bool, error) {
 	return false, err
 }
 
+// unlock gives the file's lock back. The system does that some time after
+// the file is closed.
+func unlock(f *os.File) error {
+	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, &windows.Overlapped{Offset: lockOffset})
+}
+
 // ownedByUs is true: the directories lie in the user's profile.
 func ownedByUs(os.FileInfo) bool { return true }

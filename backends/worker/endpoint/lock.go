@@ -89,15 +89,18 @@ func Held(path string) (bool, error) {
 		return false, fmt.Errorf("lock: %w", err)
 	}
 	err = tryLock(f)
-	if errors.Is(err, ErrLocked) {
+	switch {
+	case errors.Is(err, ErrLocked):
 		return true, f.Close()
+	case err == nil:
+		err = unlock(f)
 	}
 	return false, errors.Join(err, f.Close())
 }
 
 // Unlock gives the lock up. The file stays: removing it would let two
 // processes hold locks on two files of one name.
-func (l *Lock) Unlock() error { return l.file.Close() }
+func (l *Lock) Unlock() error { return errors.Join(unlock(l.file), l.file.Close()) }
 
 // AcquireExisting is Acquire for a lock file that lies in the directory that it
 // is about: nothing is made, and a file that was removed, or replaced, while it
