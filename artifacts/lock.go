@@ -33,7 +33,7 @@ func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 		}
 		if taken {
 			// Nothing was written to it, and closing gives back what unlocking did not.
-			return func() { _ = errors.Join(unlock(f), f.Close()) }, nil
+			return func() { _ = errors.Join(freeLock(f), f.Close()) }, nil
 		}
 		select {
 		case <-wait.Done():

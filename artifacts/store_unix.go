@@ -23,9 +23,9 @@ func tryLock(f *os.File) (bool, error) {
 	}
 }
 
-// unlock gives the file's lock back. Closing the file is not enough: a child that
+// freeLock gives the file's lock back. Closing the file is not enough: a child that
 // is just being started holds it too, until its program begins.
-func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
+func freeLock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
 // syncDir makes the names in a directory of the store last.
 func (s *Store) syncDir(dir string) error {

@@ -18,9 +18,9 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
-// unlock gives the file's lock back. The system does that some time after the file
+// freeLock gives the file's lock back. The system does that some time after the file
 // is closed.
-func unlock(f *os.File) error {
+func freeLock(f *os.File) error {
 	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, &windows.Overlapped{})
 }
 
