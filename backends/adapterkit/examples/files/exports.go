@@ -1,0 +1,60 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"sync"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
+)
+
+// exports are snapshots of files, by token, in memory: an export is read at once
+// and closed.
+type exports struct {
+	mu        sync.Mutex
+	snapshots map[string][]byte
+}
+
+// maxExports is how many snapshots may be open at once.
+const maxExports = 16
+
+// present answers present_artifact.
+func (x *exports) present(name string, content []byte) (tool.Result, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.snapshots) >= maxExports {
+		return tool.Failed("too many artifacts are being read at once"), nil
+	}
+	if x.snapshots == nil {
+		x.snapshots = map[string][]byte{}
+	}
+	token := rand.Text()
+	x.snapshots[token] = content
+	text, err := json.Marshal(map[string]any{"execution_export": token, "name": name, "size": len(content)})
+	return tool.Result{Content: []tool.Part{{Type: tool.PartText, Text: string(text)}}}, err
+}
+
+func (f *files) readExport(_ context.Context, token string, offset int64) (data []byte, eof bool, err error) {
+	f.exports.mu.Lock()
+	defer f.exports.mu.Unlock()
+	content, ok := f.exports.snapshots[token]
+	if !ok {
+		return nil, false, tool.Errorf(tool.ArtifactNotFound, "there is no export of this token")
+	}
+	if offset < 0 || offset > int64(len(content)) {
+		return nil, false, tool.Errorf(tool.InvalidParams, "the offset %d is outside of the export", offset)
+	}
+	end := min(offset+wire.ExportChunk, int64(len(content)))
+	return content[offset:end], end == int64(len(content)), nil
+}
+
+func (f *files) closeExport(_ context.Context, token string) error {
+	f.exports.mu.Lock()
+	defer f.exports.mu.Unlock()
+	delete(f.exports.snapshots, token)
+	return nil
+}
