@@ -81,6 +81,48 @@ func TestPrune(t *testing.T) {
 	}
 }
 
+// TestPruneOfAnInterruptedCheck: the container of a check whose service was killed
+// belongs to no store, and is found from every one; that of a check that goes on
+// is left alone.
+func TestPruneOfAnInterruptedCheck(t *testing.T) {
+	image := bare(t)
+	e := testEngine(t)
+	living, killed := newBackend(t, far(t)), newBackend(t, far(t))
+	killed.owner = deadOwner(t)
+	t.Cleanup(func() { removeAll(t, checkStore) })
+	// Who is killed gets no further than this, and removes nothing.
+	upToContainer := func(b *Backend) (made bool) {
+		b.check(t.Context(), newBinding(t, b, image).Profile, func(name string, err error, _ string) bool {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			made = name == "container"
+			return !made
+		})
+		return made
+	}
+	if !upToContainer(killed) || !upToContainer(living) {
+		t.Fatal("the checks made no containers")
+	}
+	prune := func(dryRun bool) (n int) {
+		t.Helper()
+		for _, r := range must(living.prune(t.Context(), e, backends.PruneOptions{Store: "some-store", DryRun: dryRun}))(t) {
+			if r.Kind == "container" && r.Session == "check" {
+				n++
+			}
+		}
+		return n
+	}
+	for i, want := range []int{1, 1, 0} {
+		if got := prune(i == 0); got != want {
+			t.Errorf("prune %d found %d containers of checks, want %d", i, got, want)
+		}
+	}
+	if left := left(t, checkStore); len(left) != 1 {
+		t.Errorf("left are %q, want what the check that goes on has made", left)
+	}
+}
+
 func TestOwnerless(t *testing.T) {
 	gone := deadOwner(t).labels()
 	gone[labelStore], gone[labelEnvironment] = "mine", "old"
