@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/rpc/client"
 	"github.com/caisson-dev/caisson/rpc/protocol"
+	"github.com/caisson-dev/caisson/session"
 )
 
 // TestSignal ends the service in order while a call is being worked on.
@@ -139,9 +141,25 @@ func TestClientProcessDies(t *testing.T) {
 }
 
 // TestEndLeavesNothing: the watch on the client ends with the connection, and
-// the backends are closed.
+// the backends are closed, after the sessions and the artifacts.
 func TestEndLeavesNothing(t *testing.T) {
-	h := serve(t, nil)
+	h := serve(t, func(s *server) {
+		open := s.o.Open
+		s.o.Open = func(ctx context.Context, o OpenOptions) (Services, error) {
+			v, err := open(ctx, o)
+			end := v.Close
+			v.Close = func() error {
+				if _, _, err := v.Sessions.Open(context.Background(), session.OpenRequest{}, nil); tool.KindOf(err) != tool.Cancelled {
+					t.Errorf("the backends are closed while a session can be opened: %v", err)
+				}
+				if _, err := v.Artifacts.List(""); !errors.Is(err, os.ErrClosed) {
+					t.Errorf("the backends are closed while artifacts can be read: %v", err)
+				}
+				return end()
+			}
+			return v, err
+		}
+	})
 	p := playerOf(t, h)
 	p.send(fmt.Sprintf(`{"id":1,"method":"initialize","params":{"processId":%d}}`, os.Getpid()))
 	p.expect(`{"id":1,"result":{"...":""}}`)
