@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path"
 	"strconv"
 	"time"
@@ -54,7 +55,7 @@ func AfterMark(output []byte, mark string) ([]byte, error) {
 }
 
 // ReadSiteReply reads what the subcommand has printed. A reply that is an error
-// is returned as one.
+// is returned as one; what is none is [ErrNoMark].
 func ReadSiteReply(output []byte, mark string) (SiteReply, error) {
 	var reply SiteReply
 	answer, err := AfterMark(output, mark)
@@ -63,7 +64,7 @@ func ReadSiteReply(output []byte, mark string) (SiteReply, error) {
 	}
 	line, _, _ := bytes.Cut(answer, []byte("\n"))
 	if err := json.Unmarshal(line, &reply); err != nil {
-		return reply, foreign("site", "%v", err)
+		return reply, fmt.Errorf("%w: %w", ErrNoMark, err)
 	}
 	return reply, reply.Err()
 }

@@ -116,7 +116,10 @@ func ownerOf(r remote.SiteRecord) remote.Owner {
 // left. What a creation that was cut off has left under the environment's name is
 // removed before: nothing was done in it, or it would be marked provisioned.
 func (h *host) Create(ctx context.Context, b backends.Binding, p backends.Progress) error {
-	r := remote.SiteRequest{Action: remote.SiteCreate, Record: h.record(b), ShutdownMS: b.Profile.ShutdownTimeout.Milliseconds()}
+	r := remote.SiteRequest{
+		Action: remote.SiteCreate, Record: h.record(b),
+		ShutdownMS: b.Profile.ShutdownTimeout.Milliseconds(), OlderThanMS: workerAge.Milliseconds(),
+	}
 	for {
 		reply, err := h.ask(ctx, b, p, answerTimeout+b.Profile.ShutdownTimeout, r)
 		if err != nil {

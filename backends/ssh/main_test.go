@@ -84,7 +84,7 @@ type box struct {
 	client *sshtest.Client
 	proxy  *sshtest.Proxy // what the client goes through
 	block  string         // that of the client's configuration
-	cache  string         // the account's cache directory there
+	home   string         // the account's home there
 	parent string         // where environments are made
 }
 
@@ -92,9 +92,9 @@ type box struct {
 func newBox(t testing.TB, o sshtest.Options) *box {
 	t.Helper()
 	key := sshtest.NewKey(t, "ed25519", "")
-	b := &box{cache: privateDir(t), parent: filepath.Join(privateDir(t), "environments")}
+	b := &box{home: privateDir(t), parent: filepath.Join(privateDir(t), "environments")}
 	o.Authorized = []sshtest.Key{key}
-	o.Lines = append(o.Lines, "SetEnv XDG_CACHE_HOME="+b.cache)
+	o.Lines = append(o.Lines, "SetEnv HOME="+b.home)
 	b.server = sshtest.Start(t, o)
 	b.proxy = sshtest.StartProxy(t, b.server.Addr)
 	through := &sshtest.Server{Host: b.proxy.Host, Port: b.proxy.Port, User: b.server.User}

@@ -272,10 +272,10 @@ func noexec(e *notStarted) string {
 }
 
 // verify runs the worker's program, which compares itself with what it should be
-// and clears away old ones.
+// and notes that it is used.
 func (m machine) verify(ctx context.Context, p placement) error {
 	_, err := m.site(ctx, answerTimeout, p.program, remote.SiteRequest{
-		Action: remote.SiteSweep, Sum: p.sum, OlderThanMS: workerAge.Milliseconds(),
+		Action: remote.SiteSweep, Sum: p.sum, OlderThanMS: workerAge.Milliseconds(), DryRun: true,
 	})
 	return err
 }

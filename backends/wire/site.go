@@ -55,7 +55,8 @@ type SiteRequest struct {
 	// Name is the file name of an installed worker; for remove, the name of a
 	// directory that list found under another than its environment's.
 	Name string `json:"name,omitempty"`
-	// OlderThanMS and DryRun bound sweep: milliseconds since the last use.
+	// OlderThanMS and DryRun bound sweep: milliseconds since the last use. A create
+	// with OlderThanMS sweeps too.
 	OlderThanMS int64 `json:"older_than_ms,omitempty"`
 	DryRun      bool  `json:"dry_run,omitempty"`
 }

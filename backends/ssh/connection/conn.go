@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +32,9 @@ func newConn(p *Pool, l *link) *Conn {
 	return &Conn{pool: p, link: l, open: make(map[*Stream]struct{})}
 }
 
+// errNoCommands is a server's no to a command.
+var errNoCommands = errors.New("the server does not start commands")
+
 // errConnClosed is the error of a reference that was given back.
 func errConnClosed() error {
 	return &tool.Error{Kind: tool.Cancelled, Message: "the connection was closed", Err: errClosed}
@@ -46,23 +48,17 @@ func (c *Conn) Route() *Route { return c.link.route }
 // remote shell: see [Quote]. Errors are *tool.Error.
 func (c *Conn) Exec(ctx context.Context, command string) (*Stream, error) {
 	s, err := c.start(ctx, func(s *ssh.Session) error {
-		if err := s.Start(command); err != nil {
-			return fmt.Errorf("the server does not start commands: %w", hide(err))
+		err := s.Start(command)
+		if err != nil && requestRefused(err) {
+			// The library's error quotes the command.
+			return errNoCommands
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, c.public(err)
 	}
 	return s, nil
-}
-
-// hide drops an error that quotes the command, and keeps others.
-func hide(err error) error {
-	if text, _, ok := strings.Cut(err.Error(), ": command "); ok {
-		return errors.New(text + ": the request failed")
-	}
-	return err
 }
 
 // public is err as it leaves this room.
@@ -94,42 +90,50 @@ func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (Result
 		s.Close()
 	})
 	defer stop()
-	fed := make(chan error, 1)
+	in := &source{r: stdin}
+	fed := make(chan struct{})
 	go func() {
-		var err error
+		defer close(fed)
 		if stdin != nil {
-			_, err = io.Copy(s, stdin)
+			_, _ = io.Copy(s, in) // a command need not read all of its input
 		}
-		if cerr := s.CloseWrite(); err == nil {
-			err = cerr
-		}
-		fed <- err
+		_ = s.CloseWrite() // it may be gone
 	}()
 	stdout, err := io.ReadAll(io.LimitReader(s, MaxStdout+1))
-	given := func() (Result, error) {
-		if ctx.Err() != nil {
-			return Result{}, contextError(ctx, "a command on "+c.link.route.last().String())
-		}
-		return Result{}, c.public(err)
-	}
 	if err == nil && len(stdout) > MaxStdout {
 		err = fmt.Errorf("a command printed more than %d bytes", MaxStdout)
 	}
-	if err != nil {
-		s.Close()
-		<-fed
-		return given()
-	}
-	exit, err := s.Wait(ctx)
-	if err != nil {
-		s.Close()
-		<-fed
-		return given()
+	var exit Exit
+	if err == nil {
+		exit, err = s.Wait(ctx)
 	}
 	s.Close()
-	// A command need not read all of its input.
 	<-fed
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return Result{}, contextError(ctx, "a command on "+c.link.route.last().String())
+	case err != nil:
+		return Result{}, c.public(err)
+	case in.err != nil:
+		return Result{}, fmt.Errorf("the input of a command: %w", in.err)
+	}
 	return Result{Exit: exit, Stdout: stdout, Stderr: s.Stderr()}, nil
+}
+
+// source notes why reading failed, which is another matter than a command that
+// reads no more.
+type source struct {
+	r   io.Reader
+	err error
+}
+
+// Read reads.
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
 }
 
 // SFTP starts the SFTP subsystem. A machine without one that works is
@@ -137,10 +141,11 @@ func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (Result
 // does.
 func (c *Conn) SFTP(ctx context.Context) (*sftp.Client, error) {
 	s, err := c.start(ctx, func(s *ssh.Session) error {
-		if err := s.RequestSubsystem("sftp"); err != nil {
-			return fmt.Errorf("%w: %w", ErrNoSFTP, err)
+		err := s.RequestSubsystem("sftp")
+		if err != nil && requestRefused(err) {
+			return ErrNoSFTP
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, c.public(err)

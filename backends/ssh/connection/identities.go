@@ -126,7 +126,7 @@ func identityFiles(h *hop, log *slog.Logger) ([]identity, []certificateFile, err
 		if strings.EqualFold(path, "none") || path == "" {
 			continue
 		}
-		file := path
+		var file string
 		asked := h.Asked.IdentityFile != "" && (path == h.Asked.IdentityFile || path == escapeTokens(h.Asked.IdentityFile))
 		if asked {
 			file = h.Asked.IdentityFile

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 )
@@ -116,6 +117,8 @@ func (h *hop) knownHostsFiles() []string {
 			if after, ok := strings.CutPrefix(path, "~/"); ok {
 				path = filepath.Join(h.me.home, after)
 			}
+			// Windows' own prints its default with this in it.
+			path = strings.ReplaceAll(path, "__PROGRAMDATA__", os.Getenv("PROGRAMDATA"))
 			files = append(files, path)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
@@ -67,6 +68,10 @@ func TestRun(t *testing.T) {
 	defer cancel()
 	if _, err := conn.Run(ctx, "sleep 600", nil); tool.KindOf(err) != tool.Timeout {
 		t.Errorf("over the time: %v", err)
+	}
+	broken := errors.New("broken")
+	if _, err := conn.Run(t.Context(), "cat", io.MultiReader(strings.NewReader("x"), iotest.ErrReader(broken))); !errors.Is(err, broken) {
+		t.Errorf("input that fails: %v", err)
 	}
 	says(t, conn, "echo still there", "still there\n")
 }
@@ -186,4 +191,22 @@ func TestAccounts(t *testing.T) {
 			t.Fatalf("%+v %v", r, err)
 		}
 	})
+}
+
+// BenchmarkEcho is one line there and back over a session.
+func BenchmarkEcho(b *testing.B) {
+	conn := box(b, sshtest.Options{})
+	s, err := conn.Exec(b.Context(), "cat")
+	if err != nil {
+		b.Fatal(err)
+	}
+	line := bytes.Repeat([]byte("x"), 100)
+	for b.Loop() {
+		if _, err := s.Write(line); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.ReadFull(s, line); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -119,6 +120,9 @@ func (l *link) start(launch func(*ssh.Session) error) (*Stream, error) {
 	}
 	if err := launch(session); err != nil {
 		session.Close()
+		if errors.Is(err, ErrNoSFTP) || errors.Is(err, errNoCommands) {
+			return nil, err
+		}
 		return nil, l.explain(err)
 	}
 	l.opened()
@@ -132,6 +136,13 @@ func (l *link) start(launch func(*ssh.Session) error) (*Stream, error) {
 		}
 	}
 	return s, nil
+}
+
+// requestRefused reports whether a server has answered no: the library has no
+// type for it.
+func requestRefused(err error) bool {
+	text := err.Error()
+	return strings.HasPrefix(text, "ssh: ") && strings.HasSuffix(text, " failed")
 }
 
 // explain says that the connection has ended, where that is why err came.

@@ -70,7 +70,7 @@ func keygen(t testing.TB, args ...string) string {
 // which keys may lie.
 func tempDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sshtest-")
+	dir, err := os.MkdirTemp("", "sshtest-") //nolint:usetesting // t.TempDir is too long
 	if err != nil {
 		t.Fatal(err)
 	}

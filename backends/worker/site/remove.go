@@ -48,7 +48,7 @@ func remove(ctx context.Context, r wire.SiteRequest) error {
 		defer lock.Unlock()
 	}
 	// Without the lock's file a removal that was cut off goes on.
-	budget := time.Duration(r.ShutdownMS) * time.Millisecond
+	budget := milliseconds(r.ShutdownMS)
 	if budget <= 0 {
 		budget = worker.DefaultShutdownTimeout
 	}

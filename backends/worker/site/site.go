@@ -89,7 +89,7 @@ func answer(ctx context.Context, r wire.SiteRequest, body io.Reader) (wire.SiteR
 	case wire.SiteInstall:
 		return wire.SiteReply{}, install(r.Name)
 	case wire.SiteSweep:
-		return sweep(time.Duration(r.OlderThanMS)*time.Millisecond, r.DryRun)
+		return sweep(milliseconds(r.OlderThanMS), r.DryRun)
 	}
 	if !filepath.IsAbs(r.Directory) {
 		return wire.SiteReply{}, tool.Errorf(tool.InvalidParams, "the directory %q is not an absolute path", r.Directory)
@@ -105,7 +105,13 @@ func answer(ctx context.Context, r wire.SiteRequest, body io.Reader) (wire.SiteR
 	}
 	switch r.Action {
 	case wire.SiteCreate:
-		return create(ctx, r)
+		reply, err := create(ctx, r)
+		if err == nil && r.OlderThanMS > 0 {
+			// Nobody has to look after workers that nobody needs; what cannot be
+			// removed now is found by the next sweep.
+			_, _ = sweep(milliseconds(r.OlderThanMS), false)
+		}
+		return reply, err
 	case wire.SiteFill:
 		return wire.SiteReply{}, fill(r, body)
 	case wire.SiteFind:
@@ -117,6 +123,8 @@ func answer(ctx context.Context, r wire.SiteRequest, body io.Reader) (wire.SiteR
 			WithHint("use a service and a worker of the same release")
 	}
 }
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 func component(s string) bool {
 	return s != "" && s != "." && s != ".." && len(s) <= 255 && filepath.Base(s) == s
