@@ -1,7 +1,11 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { Deferred, unlessAborted } from "./body.js";
 import { AdapterError } from "./errors.js";
+
+/** How long output may still come after the exit, in milliseconds. */
+const drain = 100;
 
 /** A program that was started for a delegate. Its standard error is the adapter's. */
 export class Child {
@@ -74,9 +78,19 @@ export class Child {
         hint: "something of it may be left, also where it works remotely",
       });
     } finally {
-      this.output.destroy();
+      await this.#drained();
     }
     if (how !== "") throw new Error(`${this.#name} ended ${how}`);
+  }
+
+  /** Waits shortly for what it still has written; somebody else may hold its output. */
+  async #drained(): Promise<void> {
+    if (!this.output.readableEnded && !this.output.destroyed) {
+      await unlessAborted(once(this.output, "end"), AbortSignal.timeout(drain)).catch(
+        () => undefined,
+      );
+    }
+    this.output.destroy();
   }
 
   #kill(): void {

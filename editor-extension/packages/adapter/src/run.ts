@@ -99,7 +99,7 @@ function read(input: Readable, reader: FrameReader, finish: (reason?: Error) => 
     input.destroy(); // a read that is blocked is left behind
   };
   input.on("error", (error) => finish(new Error(`reading from the host failed: ${error.message}`)));
-  input.on("close", () => finish());
+  input.on("close", onEnd); // without an end, when it was cut
   input.on("end", onEnd);
   input.on("data", onData);
   return stop;

@@ -28,7 +28,9 @@ export class FrameWriter {
     this.#failed = failed;
     // It stays: a stream without one would end the process.
     out.on("error", (error) => this.fail(error));
-    out.on("close", () => this.fail(new Error("the output was closed")));
+    out.on("close", () => {
+      if (!out.writableEnded) this.fail(new Error("the output was closed"));
+    });
     out.on("drain", () => {
       this.#blocked = false;
       this.#pump();

@@ -85,6 +85,17 @@ describe("a command", () => {
     expect((await host.end())?.message).toContain("in time");
   });
 
+  it("is heard to its last event", async () => {
+    const event = "{ id: '', method: 'process', data: { Type: 'stopped', Process: { id: 'p' } } }";
+    const last = `lines.on("close", () => say(${event}));`;
+    const host = Host.serve(delegate({ command: script(last) }));
+    await host.initialize("/r");
+    expect(await host.end()).toBeUndefined();
+    expect((await host.next((f) => f.method === "process")).data).toMatchObject({
+      Type: "stopped",
+    });
+  });
+
   it("ends after a shutdown without that being a failure", async () => {
     const host = Host.serve(
       delegate({ command: script("handle = (id) => { say({ id, data: {} }); lines.close(); };") }),
