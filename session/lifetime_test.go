@@ -369,6 +369,7 @@ func TestShutdownHasABudget(t *testing.T) {
 func TestShutdownIsTold(t *testing.T) {
 	s := newRig(t).start()
 	v := s.open(session.OpenRequest{})
+	s.call(v.ID, "write_file", `{"path":"a","content":"text"}`)
 	m := s.Manager
 	over := make(chan struct{})
 	told := make(chan error)
@@ -382,6 +383,9 @@ func TestShutdownIsTold(t *testing.T) {
 			default:
 			}
 			if _, err := m.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "request", Arguments: []byte(`{}`)}); err != nil {
+				told <- err
+			}
+			if _, _, err := m.PublishArtifact(t.Context(), v.ID, "a"); err != nil {
 				told <- err
 			}
 			if last {

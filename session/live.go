@@ -105,11 +105,10 @@ func (s *live) begin(ctx context.Context) (_ context.Context, done func(), err e
 // gone is why nothing begins any more in a session that is over. The caller
 // holds mu.
 func (s *live) gone() error {
-	cause := context.Cause(s.life)
-	if cause == nil || errors.Is(cause, errShutdown) {
-		return tool.Errorf(tool.Cancelled, "%w", errShutdown)
+	if cause := context.Cause(s.life); cause != nil {
+		return known(cause)
 	}
-	return known(cause)
+	return errShutdown
 }
 
 // quiet waits until the requests in flight have ended.

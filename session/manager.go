@@ -61,8 +61,9 @@ type Manager struct {
 	down     bool
 }
 
-// errShutdown is why everything ends at last.
-var errShutdown = errors.New("the service is shutting down")
+// errShutdown is why everything ends at last. Whoever returns it as the cause of a
+// context that is over says what kind of error it is, too.
+var errShutdown error = tool.Errorf(tool.Cancelled, "the service is shutting down")
 
 // New makes a manager on the state directory. It reads no configuration: a bad
 // one fails each Open of a new session.
@@ -172,7 +173,7 @@ func (m *Manager) use(id string) (*live, error) {
 		return s, nil
 	case down:
 		// It may have been open a moment ago.
-		return nil, tool.Errorf(tool.Cancelled, "%w", errShutdown)
+		return nil, errShutdown
 	}
 	if _, err := m.load(id); err != nil {
 		return nil, err
@@ -202,7 +203,7 @@ func (m *Manager) claim(ctx context.Context, id string) (release func(), err err
 	down := m.down
 	m.mu.Unlock()
 	if down {
-		return nil, tool.Errorf(tool.Cancelled, "%w", errShutdown)
+		return nil, errShutdown
 	}
 	return m.await(ctx, id)
 }
@@ -237,7 +238,7 @@ func (m *Manager) add(s *live) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.down {
-		return tool.Errorf(tool.Cancelled, "%w", errShutdown)
+		return errShutdown
 	}
 	m.sessions[s.id] = s
 	return nil
