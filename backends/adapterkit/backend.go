@@ -34,7 +34,10 @@ type Session struct {
 	raw      json.RawMessage // of the binding, as it came
 	lifetime context.Context
 	emit     func(tool.ProcessEvent)
-	fail     func(error)
+	// end ends the session when what is in flight has ended; abandon cuts the
+	// connection first.
+	end     func(error)
+	abandon func()
 }
 
 // Binding is what initialize fixed. Its Environment holds the variables of
@@ -51,10 +54,14 @@ func (s *Session) Lifetime() context.Context { return s.lifetime }
 // is answered it does nothing, since the host lists the processes then.
 func (s *Session) EmitProcess(e tool.ProcessEvent) { s.emit(e) }
 
-// Fail ends the session at once, as if its input had ended, and makes [Run]
-// return err: for when what the adapter stands for is gone. Only the first call
-// counts.
-func (s *Session) Fail(err error) { s.fail(err) }
+// Fail ends the session at once and makes [Run] return err: for when what the
+// adapter stands for is gone. The connection is closed first, so that the outcome of
+// what is in flight is unknown to the host, as it should be, and its next request
+// begins anew. Only the first call counts.
+func (s *Session) Fail(err error) {
+	s.abandon()
+	s.end(err)
+}
 
 // Request is one request of the host. It must not be used once Handle has
 // returned; Data and Body may be.

@@ -152,16 +152,26 @@ func (p *peer) watch(s *Session) {
 	p.watched.Go(func() {
 		<-p.client.Done()
 		if p.leaving.Load() {
-			s.Fail(errAsked)
+			s.end(errAsked)
 			return
 		}
-		_ = p.stream.Close() // at once; its end is what lost tells
 		s.Fail(p.lost())
+		_ = p.stream.Close() // at once, and Close tells how that went
 	})
 }
 
 // forward sends a request on and waits for its reply.
 func (p *peer) forward(ctx context.Context, r *Request) (wire.Response, error) {
+	response, err := p.send(ctx, r)
+	if err != nil && p.client.Err() != nil && !p.leaving.Load() {
+		// Before this request is answered: that it failed is then told by the end of
+		// the connection, and the host knows that it has to begin anew.
+		r.session.Fail(p.lost())
+	}
+	return response, err
+}
+
+func (p *peer) send(ctx context.Context, r *Request) (wire.Response, error) {
 	ctx = context.WithValue(ctx, callerKey{}, r)
 	var data any
 	if r.Data != nil {

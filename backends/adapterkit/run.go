@@ -65,9 +65,13 @@ func Run(ctx context.Context, b Backend, o Options) error {
 	defer over()
 
 	a := &adapter{backend: b, operations: operations{ids: map[string]string{}}}
-	server := wire.NewServer(&stdio{in: o.In, out: o.Out}, a, wire.ServerOptions{Log: o.Log})
-	a.session = &Session{lifetime: lifetime, emit: server.Emit, fail: fail}
+	stream := &stdio{in: o.In, out: o.Out}
+	server := wire.NewServer(stream, a, wire.ServerOptions{Log: o.Log})
+	a.session = &Session{lifetime: lifetime, emit: server.Emit, end: fail, abandon: stream.abandon}
 	err := server.Serve(serving)
+	if cause := context.Cause(serving); cause != nil && ctx.Err() == nil {
+		err = cause // it ended itself
+	}
 	if errors.Is(err, errAsked) || ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		err = nil // it was told to end
 	}
@@ -202,22 +206,51 @@ func (r *Request) invoke(ctx context.Context, call wire.ToolCall) (tool.Result, 
 
 // stdio makes one stream of an input and an output.
 type stdio struct {
-	in   io.Reader
-	out  io.Writer
-	once sync.Once
-	err  error
+	in       io.Reader
+	out      io.Writer
+	mu       sync.Mutex // guards cut and err
+	cut      bool
+	closeIn  sync.Once
+	closeOut sync.Once
+	err      error
 }
 
-func (s *stdio) Read(p []byte) (int, error)  { return s.in.Read(p) }
-func (s *stdio) Write(p []byte) (int, error) { return s.out.Write(p) }
+func (s *stdio) Read(p []byte) (int, error) { return s.in.Read(p) }
 
+func (s *stdio) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	cut := s.cut
+	s.mu.Unlock()
+	if cut {
+		return 0, io.ErrClosedPipe
+	}
+	return s.out.Write(p)
+}
+
+// abandon lets nothing more be written.
+func (s *stdio) abandon() {
+	s.mu.Lock()
+	s.cut = true
+	s.mu.Unlock()
+	s.closeOut.Do(func() { s.close(s.out) })
+}
+
+// Close closes both ends.
 func (s *stdio) Close() error {
-	s.once.Do(func() {
-		for _, end := range []any{s.out, s.in} {
-			if c, ok := end.(io.Closer); ok {
-				s.err = errors.Join(s.err, c.Close())
-			}
-		}
-	})
+	s.closeOut.Do(func() { s.close(s.out) })
+	s.closeIn.Do(func() { s.close(s.in) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.err
+}
+
+func (s *stdio) close(end any) {
+	c, ok := end.(io.Closer)
+	if !ok {
+		return
+	}
+	err := c.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = errors.Join(s.err, err)
 }

@@ -69,7 +69,8 @@ type Program struct {
 	state  *ExitError    // nil after an exit with 0
 
 	mu       sync.Mutex
-	closing  bool
+	over     bool // its output has ended while its input had not
+	closing  bool // its input was ended before its output
 	closed   sync.Once
 	closeErr error
 }
@@ -146,6 +147,11 @@ func (p *Program) Read(b []byte) (int, error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
 		err = io.EOF
 	}
+	if errors.Is(err, io.EOF) {
+		p.mu.Lock()
+		p.over = true
+		p.mu.Unlock()
+	}
 	return n, err
 }
 
@@ -162,14 +168,8 @@ func (p *Program) Close() error { return p.CloseWithin(p.grace) }
 func (p *Program) CloseWithin(grace time.Duration) error {
 	p.closed.Do(func() {
 		p.mu.Lock()
-		p.closing = true
+		p.closing = !p.over
 		p.mu.Unlock()
-		select {
-		case <-p.exited: // by itself; who reads it knows
-			_, _ = p.in.Close(), p.out.Close()
-			return
-		default:
-		}
 		_ = p.in.Close() // a write that is blocked fails by it
 		p.closeErr = p.end(grace)
 		_ = p.out.Close()
@@ -193,7 +193,10 @@ func (p *Program) end(within time.Duration) error {
 	defer grace.Stop()
 	select {
 	case <-p.exited:
-		return p.Err()
+		if p.state != nil && p.state.Asked {
+			return p.state
+		}
+		return nil // it ended by itself, and who reads its output knows
 	case <-grace.C:
 	}
 	p.tree.kill()

@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -58,7 +58,7 @@ func (a *audit) Handle(ctx context.Context, r *adapterkit.Request) (wire.Respons
 	case wire.MethodProcessStart:
 		var x tool.StartRequest
 		if err := r.Decode(&x); err == nil {
-			e.Actor, e.Mode, e.Command = x.Actor, x.PermissionMode, clip(fmt.Sprint(x.Command, x.Argv))
+			e.Actor, e.Mode, e.Command = x.Actor, x.PermissionMode, clip(x.Command+strings.Join(x.Argv, " "))
 		}
 	}
 	var out wire.Response

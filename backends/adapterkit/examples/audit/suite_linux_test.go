@@ -20,11 +20,19 @@ import (
 	"github.com/caisson-dev/caisson/backends/worker/supervise"
 )
 
-// The test binary is the adapter too, as "audit", and the worker behind it.
+// The test binary is the adapter too, as "audit", and what is behind it: the worker,
+// or an "interpreter".
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "audit" {
 		os.Args = os.Args[1:]
 		main()
+		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == "interpreter" {
+		if err := interpreter(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		return
 	}
 	if handled, code := supervise.Main(os.Args[1:]); handled {
