@@ -411,6 +411,20 @@ func TestAsRootGitOfAnotherUser(t *testing.T) {
 	if got["exit_code"] == 0.0 || !strings.Contains(got["stderr"].(string), "dubious ownership") {
 		t.Errorf("another directory: %v", got)
 	}
+	// A directory below a repository, and one whose name is a pattern to git.
+	for _, name := range []string{"below", "*"} {
+		dir := filepath.Join(b.dir, name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		at := newBenchAt(t, dir, b.o.Commands)
+		for _, where := range []string{".", "../inner"} {
+			got := at.call("git", args{"subcommand": "-C", "args": []string{where, "status"}})
+			if got["exit_code"] == 0.0 || !strings.Contains(got["stderr"].(string), "dubious ownership") {
+				t.Errorf("%s from %s: %v", where, name, got)
+			}
+		}
+	}
 }
 
 func TestGitEnvironmentAsksNobody(t *testing.T) {

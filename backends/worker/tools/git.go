@@ -54,7 +54,11 @@ func (s *Set) git(ctx context.Context, c *call, a gitArgs) (tool.Result, error) 
 	}
 	// The workspace may belong to another user, as a mounted one does. Exactly
 	// this directory is trusted, for this command only.
-	argv := append([]string{"git", "-c", "safe.directory=" + s.o.Root.Dir(), a.Subcommand}, a.Args...)
+	argv := []string{"git"}
+	if dir := s.o.Root.Dir(); !strings.HasSuffix(dir, "/*") { // which git takes for everything beside it
+		argv = append(argv, "-c", "safe.directory="+dir)
+	}
+	argv = append(append(argv, a.Subcommand), a.Args...)
 	line := strings.Join(append([]string{"git", a.Subcommand}, a.Args...), " ")
 	return s.run(ctx, c, line, process.Command{
 		Argv: argv, CWD: s.o.Root.Dir(), Env: gitEnvironment(c.mode), Timeout: defaultTimeout * time.Second,

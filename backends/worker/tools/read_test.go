@@ -13,12 +13,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/tools/wide"
 )
 
 func sum(s string) string {
@@ -138,20 +140,47 @@ func TestContinuation(t *testing.T) {
 	b.refused("changed", "read_file", args{"path": "file", "continuation": next})
 }
 
-// TestReadOfAHugeFile reads parts of a sparse file that is far larger than
-// what may be in memory.
+// TestReadOfAHugeFile reads parts of files that are far larger than what may be
+// in memory, and measures what is.
 func TestReadOfAHugeFile(t *testing.T) {
-	b := newBench(t, map[string]string{"huge": numbered(100)})
-	if err := os.Truncate(filepath.Join(b.dir, "huge"), 3<<30); err != nil {
+	b := newBench(t, map[string]string{
+		"sparse": numbered(100), "lines": strings.Repeat(numbered(10_000), 200),
+		"wide": string(wide.LittleEndian.Encode([]byte(strings.Repeat(numbered(10_000), 60)))),
+	})
+	if err := os.Truncate(filepath.Join(b.dir, "sparse"), 3<<30); err != nil {
 		t.Fatal(err)
 	}
-	allocated := testing.AllocsPerRun(1, func() {
-		page := b.call("read_file", args{"path": "huge", "encoding": "base64", "byte_offset": 2 << 30, "byte_limit": 10})
+	const most = 8 * readChunk // of 13 MiB and more
+	measured := func(what string, read func()) {
+		t.Helper()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		read()
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > most {
+			t.Errorf("%s takes %d bytes of memory", what, n)
+		}
+	}
+	measured("a range of bytes", func() {
+		page := b.call("read_file", args{"path": "sparse", "encoding": "base64", "byte_offset": 2 << 30, "byte_limit": 10})
 		want(t, page, args{"num_bytes": 10, "size": 3 << 30, "content": base64.StdEncoding.EncodeToString(make([]byte, 10)), "truncated": true})
 	})
-	if allocated > 1000 {
-		t.Errorf("%v allocations", allocated)
+	measured("a range for people", func() {
+		if data, err := b.ReadFile(t.Context(), "sparse", 2<<30, 10); err != nil || len(data) != 10 {
+			t.Errorf("%d bytes, %v", len(data), err)
+		}
+	})
+	for name, last := range map[string]int{"lines": 2_000_000, "wide": 600_000} {
+		measured("the first lines of "+name, func() {
+			want(t, b.call("read_file", args{"path": name, "limit": 2}), args{"content": "line 1\nline 2\n", "truncated": true, "total_lines": last})
+		})
+		measured("the last line of "+name, func() {
+			want(t, b.call("read_file", args{"path": name, "offset": last}), args{"content": "line 10000\n", "truncated": false, "total_lines": last})
+		})
 	}
+	measured("a search", func() {
+		want(t, b.call("grep", args{"path": "lines", "pattern": "line 9999$", "output_mode": "count"}), args{"total_matches": 200})
+	})
 }
 
 func TestBase64(t *testing.T) {
