@@ -59,8 +59,8 @@ export interface Delegate extends Backend {
  * events, callbacks and bodies. The peer gets a token of its own.
  *
  * It does not search, retry or replace. A peer that fails is closed at once, also
- * while the host's connection stays open; what was in flight has an unknown
- * outcome, and the adapter ends by {@link Context.fail}. A cancelled request is
+ * while the host's connection stays open, and the adapter ends by
+ * {@link Context.fail}: what was in flight has an unknown outcome. A cancelled request is
  * cancelled at the peer, which has 35 s to end it; then it has failed.
  *
  * It throws a TypeError or RangeError for options that contradict each other.

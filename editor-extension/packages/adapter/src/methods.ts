@@ -110,9 +110,10 @@ export interface Context {
    */
   invokeTool<T extends ToolCall | RawJSON>(call: T, signal?: AbortSignal): Promise<Answer<T>>;
   /**
-   * Ends the adapter at once, as if its input had ended, and makes `run`
-   * reject with the error: for when what the adapter stands for is gone. Only the
-   * first call counts.
+   * Ends the adapter at once, and makes `run` reject with the error: for when what
+   * the adapter stands for is gone. Nothing more is written, so that the outcome of
+   * what is in flight is unknown to the host, as it should be, and its next request
+   * begins anew. Only the first call counts.
    */
   fail(error: Error): void;
 }

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
 import { Deferred } from "./body.js";
 import { AdapterError } from "./errors.js";
@@ -53,7 +54,17 @@ export async function run(backend: Backend, options: RunOptions = {}): Promise<v
     finish(new Error(`writing to the host failed: ${error.message}`, { cause: error })),
   );
   const reader = new FrameReader((frame) => server.take(frame));
-  const server = new Server(backend, { writer, enableBulk: () => reader.enableBulk(), finish });
+  const fail = (error: Error): void => {
+    finish(error);
+    writer.fail(error);
+    output.destroy();
+  };
+  const server = new Server(backend, {
+    writer,
+    enableBulk: () => reader.enableBulk(),
+    finish,
+    fail,
+  });
   const stopReading = read(input, reader, finish);
   const letGo = onSignals(options, finish);
   const reason = await ended.promise;
@@ -65,9 +76,8 @@ export async function run(backend: Backend, options: RunOptions = {}): Promise<v
     await end(server, over.signal).catch((error: unknown) => {
       errors.push(error instanceof Error ? error : new Error(String(error)));
     });
-    const flushed = await flush(writer);
-    if (flushed) output.end();
-    else letGoOf(output, errors);
+    await flush(writer, output);
+    letGoOf(output, errors);
   } finally {
     clearTimeout(timer);
     letGo();
@@ -135,24 +145,28 @@ async function end(server: Server, over: AbortSignal): Promise<void> {
   await Promise.race([server.close(over), spent.promise]);
 }
 
+/** Gives the last replies a short time to be written. */
+async function flush(writer: FrameWriter, output: Writable): Promise<void> {
+  const timeout = new Deferred<void>();
+  const timer = setTimeout(timeout.resolve, FLUSH_GRACE_MS);
+  const written = writer.idle().then(async () => {
+    if (output.destroyed || output.errored !== null) return;
+    output.end();
+    if (!output.writableFinished) await once(output, "finish");
+  });
+  await Promise.race([written.catch(() => undefined), timeout.promise]);
+  clearTimeout(timer);
+}
+
 /**
  * Gives up what could not be written. A write to the process's own output that is
  * blocked cannot be taken back, and would keep the process alive.
  */
 function letGoOf(output: Writable, errors: readonly Error[]): void {
+  const blocked = output === process.stdout && output.writableLength > 0;
   output.destroy();
-  if (output !== process.stdout || output.errored !== null) return;
+  if (!blocked || output.errored !== null) return;
   const reasons = errors.map(({ message }) => `${message}; `).join("");
   process.stderr.write(`${reasons}the host does not read what is left to say\n`);
   process.exit(1);
-}
-
-/** Gives the last replies a short time to be written. */
-async function flush(writer: FrameWriter): Promise<boolean> {
-  const timeout = new Deferred<void>();
-  const timer = setTimeout(timeout.resolve, FLUSH_GRACE_MS);
-  let written = false;
-  await Promise.race([writer.idle().then(() => (written = true)), timeout.promise]);
-  clearTimeout(timer);
-  return written && !writer.broken;
 }

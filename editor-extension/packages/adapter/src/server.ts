@@ -51,8 +51,10 @@ export interface ServerHooks {
   readonly writer: FrameWriter;
   /** Bodies may come from here on. */
   enableBulk(): void;
-  /** The connection is to end: with a reason, or because a shutdown was answered. */
-  finish(reason?: Error): void;
+  /** The connection is to end, because a shutdown was answered. */
+  finish(): void;
+  /** The connection is to end at once, and nothing more is to be written. */
+  fail(error: Error): void;
 }
 
 const none = new Uint8Array(0);
@@ -285,7 +287,7 @@ export class Server {
       hostHas: (capability) => this.#hostHas(capability),
       emitProcess: (event) => this.#emit(event),
       invokeTool: (call, signal) => this.#invoke(request, call, signal),
-      fail: (error) => this.#hooks.finish(error),
+      fail: (error) => this.#hooks.fail(error),
     };
   }
 

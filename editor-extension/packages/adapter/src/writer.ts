@@ -68,11 +68,6 @@ export class FrameWriter {
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
-  /** Whether nothing can be written any more. */
-  get broken(): boolean {
-    return this.#error !== undefined;
-  }
-
   /** Gives up everything that waits. */
   fail(error: Error): void {
     if (this.#error !== undefined) return;

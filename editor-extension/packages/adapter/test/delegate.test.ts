@@ -311,6 +311,12 @@ describe("bodies", () => {
   });
 });
 
+/** An adapter that outlives its peer. */
+const staying = (d: Delegate): Backend => ({
+  ...d,
+  initialize: (binding, context) => d.initialize(binding, { ...context, fail: () => undefined }),
+});
+
 describe("a peer that fails", () => {
   const ways: [string, (far: Far) => void, string][] = [
     ["by its end", (far) => far.output.end(), "ended its output"],
@@ -324,29 +330,36 @@ describe("a peer that fails", () => {
     ],
   ];
   it.each(ways)(
-    "%s is closed at once, and everything in flight has an unknown outcome",
+    "%s is closed at once, and the adapter ends without another word",
     async (_, fail, words) => {
       const { far, host } = await delegated();
       for (const id of ["1", "2"]) host.send({ id, method: "execute", data: execute });
       await far.asked("execute");
       await far.asked("execute");
       fail(far);
-      for (const id of ["1", "2"]) {
-        const got = await host.reply(id);
-        expect(got.detail).toMatchObject({ kind: "outcomeUnknown" });
-        expect(got.error).toContain(words);
-      }
       expect((await host.done)?.message).toContain(words); // the host's end is still open
       expect(far.close).toHaveBeenCalledTimes(1);
+      expect(host.frames.map(({ id }) => id)).toEqual(["init"]);
     },
   );
 
+  it.each(ways)("%s leaves what was in flight with an unknown outcome", async (_, fail, words) => {
+    const { far, host } = await delegated([], staying);
+    for (const id of ["1", "2"]) host.send({ id, method: "execute", data: execute });
+    await far.asked("execute");
+    await far.asked("execute");
+    fail(far);
+    for (const id of ["1", "2"]) {
+      const got = await host.reply(id);
+      expect(got.detail).toMatchObject({ kind: "outcomeUnknown" });
+      expect(got.error).toContain(words);
+    }
+    expect(far.close).toHaveBeenCalledTimes(1);
+    expect(await host.end()).toBeUndefined();
+  });
+
   it("is not replaced: an adapter that stays answers with errors", async () => {
-    const { far, host } = await delegated([], (d) => ({
-      ...d,
-      initialize: (binding, context) =>
-        d.initialize(binding, { ...context, fail: () => undefined }),
-    }));
+    const { far, host } = await delegated([], staying);
     far.output.end();
     await vi.waitFor(() => expect(far.close).toHaveBeenCalledTimes(1));
     expect((await host.call("1", "execute", execute)).detail).toMatchObject({
