@@ -13,26 +13,20 @@ import (
 
 // notify tells the client of a change. It never waits: what the client does
 // not read piles up, and too much of that ends the connection.
-func (s *server) notify(name string, params any) { s.notifyThen(name, params, nil) }
-
-// notifyThen is notify and calls done, unless it is nil, when the notification
-// has been written or never will be.
-func (s *server) notifyThen(name string, params any, done func()) {
+func (s *server) notify(name string, params any) {
 	s.mu.Lock()
 	listening := s.greeted
 	s.mu.Unlock()
+	if !listening {
+		return
+	}
 	raw, err := codec{}.Marshal(params)
 	if err != nil {
 		s.o.logger().Error("a notification cannot be written", "method", name, "error", err)
-	}
-	if err != nil || !listening {
-		if done != nil {
-			done()
-		}
 		return
 	}
 	// It fails only when the connection has ended, which ends it for all.
-	_ = s.stream.Notify(name, raw, done)
+	_ = s.stream.Notify(name, raw, nil)
 }
 
 // notifyDroppable tells the client what it will not miss, unless it is behind.

@@ -2,6 +2,9 @@ package rpc
 
 import (
 	"context"
+	"encoding/base64"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -118,55 +121,105 @@ func (u *subscription) run() {
 	case <-u.ctx.Done():
 		return
 	}
-	failures := 0
-	for u.ctx.Err() == nil {
+	// The next piece is on its way while one is encoded.
+	pieces := make(chan piece)
+	u.server.work.Go(func() { u.fetch(pieces) })
+	for p := range pieces {
+		if p.err != nil {
+			u.send(protocol.ProcessOutputParams{Offset: u.offset, Error: sessionError(p.err)})
+		} else {
+			u.deliver(p.ProcessOutput)
+		}
+	}
+}
+
+// piece is what a read gave.
+type piece struct {
+	session.ProcessOutput
+	err error
+}
+
+// fetch reads pieces until the last one, a failure or the end of the
+// subscription, and closes the channel.
+func (u *subscription) fetch(pieces chan<- piece) {
+	defer close(pieces)
+	offset, failures := u.offset, 0
+	for last := false; !last && u.ctx.Err() == nil; {
 		select {
 		case u.room <- struct{}{}:
 		case <-u.ctx.Done():
 			return
 		}
 		out, err := u.server.sessions().ReadProcess(u.ctx, u.key.session, u.key.process, session.ReadProcess{
-			Offset: &u.offset, MaxBytes: outputChunk, Wait: session.MaxWait,
+			Offset: &offset, MaxBytes: outputChunk, Wait: session.MaxWait,
 		})
 		switch {
 		case u.ctx.Err() != nil:
 			return
-		case err != nil:
-			<-u.room
-			if failures++; tool.KindOf(err) != tool.OutcomeUnknown || failures > outputRetries {
-				u.send(protocol.ProcessOutputParams{Offset: u.offset, Error: sessionError(err)}, nil)
-				return
-			}
-			u.pause()
-		default:
+		case err == nil:
 			failures = 0
-			if u.deliver(out) {
-				return
-			}
+		case tool.KindOf(err) == tool.OutcomeUnknown && failures < outputRetries:
+			failures++
+			<-u.room
+			u.pause()
+			continue
+		}
+		if err == nil && len(out.Data) == 0 && !out.EOF && out.StartOffset <= offset {
+			<-u.room
+			continue
+		}
+		offset, last = out.EndOffset, out.EOF || err != nil
+		select {
+		case pieces <- piece{out, err}:
+		case <-u.ctx.Done():
+			return
 		}
 	}
 }
 
-// deliver sends one piece and reports whether it was the last.
-func (u *subscription) deliver(out session.ProcessOutput) (last bool) {
+// deliver sends one piece.
+func (u *subscription) deliver(out session.ProcessOutput) {
 	if out.StartOffset > u.offset {
-		u.send(protocol.ProcessOutputParams{Offset: u.offset, Gap: true, NextOffset: out.StartOffset}, nil)
+		u.send(protocol.ProcessOutputParams{Offset: u.offset, Gap: true, NextOffset: out.StartOffset})
 		u.offset = out.StartOffset
 	}
 	if len(out.Data) == 0 && !out.EOF {
 		<-u.room
-		return false
+		return
 	}
 	offset := u.offset
 	u.offset = out.EndOffset
-	u.send(protocol.ProcessOutputParams{Offset: offset, Data: out.Data, EOF: out.EOF}, func() { <-u.room })
-	return out.EOF
+	// It fails only when the connection has ended, which ends it for all.
+	_ = u.server.stream.NotifyBy(protocol.MethodProcessOutput, func(dst []byte) []byte {
+		return u.appendOutput(dst, offset, out)
+	}, func() { <-u.room })
 }
 
-func (u *subscription) send(p protocol.ProcessOutputParams, done func()) {
-	p.SessionID, p.ProcessID = u.key.session, u.key.process
-	u.server.notifyThen(protocol.MethodProcessOutput, p, done)
+// appendOutput writes a [protocol.ProcessOutputParams] by hand: an encoder would
+// copy the base64 three times.
+func (u *subscription) appendOutput(dst []byte, offset int64, out session.ProcessOutput) []byte {
+	dst = slices.Grow(dst, base64.StdEncoding.EncodedLen(len(out.Data))+outputEnvelope)
+	dst = appendText(append(dst, `{"sessionId":`...), u.key.session)
+	dst = appendText(append(dst, `,"processId":`...), u.key.process)
+	dst = strconv.AppendInt(append(dst, `,"offset":`...), offset, 10)
+	if len(out.Data) > 0 {
+		dst = append(dst, `,"data":"`...)
+		dst = append(base64.StdEncoding.AppendEncode(dst, out.Data), '"')
+	}
+	if out.EOF {
+		dst = append(dst, `,"eof":true`...)
+	}
+	return append(dst, '}')
 }
+
+// send tells the client what is no output.
+func (u *subscription) send(p protocol.ProcessOutputParams) {
+	p.SessionID, p.ProcessID = u.key.session, u.key.process
+	u.server.notify(protocol.MethodProcessOutput, p)
+}
+
+// outputEnvelope is about what a message has beside the output, in bytes.
+const outputEnvelope = 512
 
 // pause waits before a further try.
 func (u *subscription) pause() {

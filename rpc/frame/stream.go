@@ -80,6 +80,16 @@ func (s *Stream) Notify(method string, params []byte, done func()) error {
 	return err
 }
 
+// NotifyBy is Notify with parameters that params appends to what it is given: long
+// ones are encoded where they are written from.
+func (s *Stream) NotifyBy(method string, params func(dst []byte) []byte, done func()) error {
+	buf := newBuffer()
+	buf.bytes = jsonrpc2.AppendNotification(buf.bytes, method, jsonrpc2.RawMessage{'0'})
+	buf.bytes = append(params(buf.bytes[:len(buf.bytes)-len("0}")]), closing...)
+	_, err := s.push(item{buffer: buf, notification: true, done: done}, true)
+	return err
+}
+
 // Respond queues an error for what never became a request, and does not wait.
 func (s *Stream) Respond(id jsonrpc2.ID, err *jsonrpc2.Error) error {
 	_, pushErr := s.push(answer(id, nil, err), true)
