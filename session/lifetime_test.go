@@ -401,9 +401,6 @@ func TestShutdownIsTold(t *testing.T) {
 	for err := range told {
 		count++
 		wantKind(t, err, tool.Cancelled)
-		if !strings.Contains(err.Error(), "shutting down") {
-			t.Errorf("it says %v", err)
-		}
 	}
 	if count == 0 {
 		t.Error("calls go on after the shutdown")

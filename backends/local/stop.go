@@ -49,8 +49,9 @@ func (b *Backend) stopWorker(ctx context.Context, at backends.Binding) error {
 }
 
 // askToEnd has a worker that listens shut down. One that does not let us in,
-// because its folder is gone or the session's token is, gets a signal: it ends
-// in the same order then, and only what went wrong is told its log alone.
+// because its folder is gone or the session's token is, and one that is too old to
+// be asked, get a signal: they end in the same order then, and only what went
+// wrong is told their log alone.
 func (b *Backend) askToEnd(ctx context.Context, at backends.Binding) error {
 	path := workerOptions(at).Listen
 	alive, err := supervise.Listening(ctx, path)
@@ -62,7 +63,11 @@ func (b *Backend) askToEnd(ctx context.Context, at backends.Binding) error {
 	}
 	far, err := b.openFar(ctx, at, workspaceDir(at))
 	if err == nil {
-		return far.Shutdown(ctx)
+		asked := far.EndsOnRequest()
+		if err := far.Shutdown(ctx); err != nil || asked {
+			return err
+		}
+		err = errors.New("it does not announce that it can be asked")
 	}
 	b.o.Log.Info("a local worker gets a signal instead of a request to end", "session", at.Session, "reason", err)
 	pid, err := endpoint.ServerPID(ctx, path)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -72,6 +73,13 @@ func (e *Environment) Shutdown(ctx context.Context) error {
 		err = nil
 	}
 	return errors.Join(err, e.detach(ctx))
+}
+
+// EndsOnRequest reports whether the worker announces that it ends when it is asked
+// to. An older one may not; Shutdown then only lets go of it.
+func (e *Environment) EndsOnRequest() bool {
+	info := e.info.Load()
+	return info != nil && slices.Contains(info.Capabilities, wire.CapShutdown)
 }
 
 // errCut is within the error of a shutdown whose connection was lost.

@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,6 +102,10 @@ func (c *connection) initialize(ctx context.Context, r *wire.Request) (wire.Resp
 	return wire.Response{Data: reply}, nil
 }
 
+// withheld names capabilities, separated by commas, that this build keeps to
+// itself. Only the linker sets it, for tests that need an older worker.
+var withheld string
+
 // Capabilities are what every worker of ours announces.
 func Capabilities() []string {
 	return []string{
@@ -113,7 +119,9 @@ func (s *server) capabilities() []string {
 	if s.o.ShareDir != "" {
 		all = append(all, wire.CapSocket)
 	}
-	return all
+	return slices.DeleteFunc(all, func(name string) bool {
+		return slices.Contains(strings.Split(withheld, ","), name)
+	})
 }
 
 // execute runs one workspace tool.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -23,9 +24,15 @@ const testVersion = "v1.2.3-test"
 // programDir has the program as users get it: static, stripped and stamped.
 var programDir string
 
-// testProgram names, when set, the program, stamped with testVersion: a user who
-// runs tests that somebody else has built cannot always build.
+// testProgram names, when set, the program, stamped with testVersion, beside which
+// the older one lies: a user who runs tests that somebody else has built cannot
+// always build.
 const testProgram = "CAISSON_TEST_PROGRAM"
+
+// olderProgram is the name of a program as it may have been before: of another
+// version, and with a worker that announces what the protocol's contract has and
+// nothing of ours. testdata/rig/older has the flags of the linker.
+const olderProgram = "caisson-older"
 
 func TestMain(m *testing.M) {
 	if playPart(os.Args[1:]) {
@@ -48,8 +55,14 @@ func testMain(m *testing.M) (code int, err error) {
 			return 1, err
 		}
 		defer os.RemoveAll(dir)
-		if err := buildProgram(dir); err != nil {
+		older, err := os.ReadFile(filepath.FromSlash("../../testdata/rig/older"))
+		if err != nil {
 			return 1, err
+		}
+		for name, flags := range map[string]string{"caisson": "-X main.version=" + testVersion, olderProgram: string(older)} {
+			if err := buildProgram(filepath.Join(dir, name), strings.TrimSpace(flags)); err != nil {
+				return 1, err
+			}
 		}
 		programDir = dir
 	}
@@ -60,14 +73,13 @@ func testMain(m *testing.M) (code int, err error) {
 	return code, err
 }
 
-// buildProgram builds the program into dir.
-func buildProgram(dir string) error {
-	program := filepath.Join(dir, "caisson")
+// buildProgram builds the program with these flags of the linker.
+func buildProgram(program, flags string) error {
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
 	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags", "-s -w -X main.version="+testVersion, "-o", program, ".")
+		"-ldflags", "-s -w "+flags, "-o", program, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {

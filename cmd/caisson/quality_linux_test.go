@@ -33,6 +33,7 @@ func TestQuality(t *testing.T) {
 		"WorkerKilled":    testWorkerKilled,
 		"EnvironmentGone": testEnvironmentGone,
 		"Variables":       testVariables,
+		"OlderWorker":     testOlderWorker,
 	}
 	t.Run("local", func(t *testing.T) {
 		for name, run := range both {
