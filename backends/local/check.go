@@ -35,8 +35,10 @@ func (b *Backend) Check(_ context.Context, p profile.Profile) backends.Health {
 }
 
 // errNoCommands is why this system runs no local commands, or nil.
-func errNoCommands() error {
-	if runtime.GOOS != "windows" {
+func errNoCommands() error { return noCommands(runtime.GOOS) }
+
+func noCommands(system string) error {
+	if system != "windows" {
 		return nil
 	}
 	return tool.Errorf(tool.Unsupported, "local commands do not run on Windows").

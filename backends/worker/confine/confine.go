@@ -11,6 +11,7 @@
 package confine
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 
@@ -23,6 +24,10 @@ const RequiredABI = 3
 
 // ApartABI is the oldest Landlock interface that limits signals (Linux 6.12).
 const ApartABI = 6
+
+// ErrNotLinux is that there is no Landlock because this is another system than
+// Linux. Nothing that a user could update or switch on there would help.
+var ErrNotLinux = errors.New("only Linux can confine commands")
 
 // Policy says where the commands of one session and mode may write.
 type Policy struct {
@@ -89,6 +94,10 @@ func (p Policy) check() error {
 		mode = tool.Standard
 	}
 	var e *tool.Error
+	if errors.Is(err, ErrNotLinux) {
+		return tool.Errorf(tool.Unsupported, "commands in the permission mode %s do not run here: %w", mode, err).
+			WithHint(`choose a profile whose commands run on Linux (docker, ssh); or let these run with all the rights that you have: "permission_mode": "unconfined" with "max_permission_mode": "unconfined" in the profile`)
+	}
 	if err != nil {
 		e = tool.Errorf(tool.Unsupported, "permission mode %s needs Landlock ABI %d, and this system has none: %w", mode, RequiredABI, err)
 	} else {

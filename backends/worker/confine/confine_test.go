@@ -1,7 +1,9 @@
 package confine
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -54,6 +56,33 @@ func TestABIIsRequired(t *testing.T) {
 			l.Close()
 		})
 	}
+}
+
+// On another system there is nothing to update: it is said what to choose.
+func TestOtherSystems(t *testing.T) {
+	abi := func() (int, error) { return 0, fmt.Errorf("%w, and this is darwin", ErrNotLinux) }
+	for _, mode := range []tool.Mode{"", tool.Standard, tool.ReadOnly} {
+		_, err := NewLauncher(Policy{Mode: mode, Root: t.TempDir(), Temp: t.TempDir(), ABI: abi})
+		var e *tool.Error
+		if !errors.As(err, &e) || e.Kind != tool.Unsupported || !errors.Is(err, ErrNotLinux) {
+			t.Fatalf("mode %q: %v", mode, err)
+		}
+		for _, word := range []string{string(cmp.Or(mode, tool.Standard)), "darwin"} {
+			if !strings.Contains(e.Message, word) {
+				t.Errorf("mode %q: %q does not name %s", mode, e.Message, word)
+			}
+		}
+		for _, choice := range []string{"docker", "ssh", `"permission_mode": "unconfined"`, `"max_permission_mode": "unconfined"`} {
+			if !strings.Contains(e.Hint, choice) || strings.Contains(e.Hint, "Linux 6.2") {
+				t.Errorf("mode %q: the hint is %q", mode, e.Hint)
+			}
+		}
+	}
+	l, err := NewLauncher(Policy{Mode: tool.Unconfined, ABI: abi})
+	if err != nil {
+		t.Fatalf("unconfined: %v", err)
+	}
+	l.Close()
 }
 
 func TestLauncherServesInOrderAndEnds(t *testing.T) {

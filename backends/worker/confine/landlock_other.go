@@ -3,16 +3,13 @@
 package confine
 
 import (
+	"fmt"
 	"runtime"
-
-	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // ABI is the version of Landlock's interface that the kernel has. Only Linux
-// has one.
-func ABI() (int, error) {
-	return 0, tool.Errorf(tool.Unsupported, "%s has no Landlock", runtime.GOOS)
-}
+// has one: the error is [ErrNotLinux].
+func ABI() (int, error) { return 0, fmt.Errorf("%w, and this is %s", ErrNotLinux, runtime.GOOS) }
 
 func start(p Policy) (*Launcher, error) { return startThread(func() error { return nil }) }
 
