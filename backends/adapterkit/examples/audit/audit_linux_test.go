@@ -54,8 +54,9 @@ func journaled(t *testing.T, p profile.Profile) (all []entry) {
 	return all
 }
 
-func TestLog(t *testing.T) {
-	p := newProfile(t, tool.Standard, tool.Standard)
+func TestLog(t *testing.T) { testLog(t, newProfile(t, tool.Standard, tool.Standard)) }
+
+func testLog(t *testing.T, p profile.Profile) {
 	e := begin(t, p)
 	helper := tool.Actor{ID: "helper", Kind: tool.ActorSubagent}
 	_, err := e.Call(t.Context(), tool.Request{ID: "c", Name: "read_file", Arguments: []byte(`{"path":"none"}`), Actor: helper, Mode: tool.ReadOnly})
@@ -93,9 +94,12 @@ func TestLog(t *testing.T) {
 
 // TestNothingWithoutTheLog: what cannot be logged is not done.
 func TestNothingWithoutTheLog(t *testing.T) {
-	p := newProfile(t, tool.Standard, tool.Standard)
+	testNothingWithoutTheLog(t, newProfile(t, tool.Standard, tool.Standard))
+}
+
+func testNothingWithoutTheLog(t *testing.T, p profile.Profile) {
 	for i, arg := range p.Command {
-		if arg == "-log" {
+		if arg == "-log" || arg == "--log" {
 			p.Command[i+1] = "/dev/full"
 		}
 	}
@@ -110,8 +114,9 @@ func TestNothingWithoutTheLog(t *testing.T) {
 
 // TestPeerDies: when the worker behind the adapter dies, the adapter ends at once,
 // what was in flight is of unknown outcome, and both begin anew.
-func TestPeerDies(t *testing.T) {
-	p := newProfile(t, tool.Unconfined, tool.Unconfined)
+func TestPeerDies(t *testing.T) { testPeerDies(t, newProfile(t, tool.Unconfined, tool.Unconfined)) }
+
+func testPeerDies(t *testing.T, p profile.Profile) {
 	e := begin(t, p)
 	bash := func(line string) (string, error) {
 		raw, err := json.Marshal(map[string]string{"command": line})

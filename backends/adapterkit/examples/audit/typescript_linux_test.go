@@ -14,9 +14,32 @@ import (
 // typeScript is this adapter's twin in the TypeScript kit, as it is built.
 const typeScript = "../../../../editor-extension/packages/adapter/examples/dist/audit/main.js"
 
-// TestTypeScript runs the suite of all backends on the adapter in TypeScript: the
-// two kits are the same to the host.
+// TestTypeScript runs on the adapter in TypeScript what the one here is tested by,
+// the suite of all backends among it: the two kits are the same to the host.
 func TestTypeScript(t *testing.T) {
+	node, script := built(t)
+	translated := func(t *testing.T, mode, ceiling tool.Mode) profile.Profile {
+		p := newProfile(t, mode, ceiling)
+		// The first two words are this program as the adapter; the flags are the same.
+		p.Command = append([]string{node, script, "--log"}, p.Command[3:]...)
+		return p
+	}
+	t.Run("Log", func(t *testing.T) { testLog(t, translated(t, tool.Standard, tool.Standard)) })
+	t.Run("NothingWithoutTheLog", func(t *testing.T) {
+		testNothingWithoutTheLog(t, translated(t, tool.Standard, tool.Standard))
+	})
+	t.Run("PeerDies", func(t *testing.T) { testPeerDies(t, translated(t, tool.Unconfined, tool.Unconfined)) })
+	t.Run("Backend", func(t *testing.T) {
+		h := harness()
+		h.Profile = translated
+		backendtest.Run(t, h)
+	})
+}
+
+// built is Node and the adapter in TypeScript. Where that was not built, which never
+// happens in CI, the test ends.
+func built(t *testing.T) (node, script string) {
+	t.Helper()
 	node, err := exec.LookPath("node")
 	if err == nil {
 		_, err = os.Stat(typeScript)
@@ -27,18 +50,8 @@ func TestTypeScript(t *testing.T) {
 		}
 		t.Skipf("the packages in editor-extension are not built: %v", err)
 	}
-	script, err := filepath.Abs(typeScript)
-	if err != nil {
+	if script, err = filepath.Abs(typeScript); err != nil {
 		t.Fatal(err)
 	}
-	h := harness()
-	inGo := h.Profile
-	h.Profile = func(t *testing.T, mode, ceiling tool.Mode) profile.Profile {
-		p := inGo(t, mode, ceiling)
-		// The first two words are this program as the adapter; the flags are the same.
-		p.Command = append([]string{node, script}, p.Command[2:]...)
-		p.Command[2] = "--log"
-		return p
-	}
-	backendtest.Run(t, h)
+	return node, script
 }
