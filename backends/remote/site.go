@@ -54,15 +54,11 @@ func AfterMark(output []byte, mark string) ([]byte, error) {
 	return after, nil
 }
 
-// ReadSiteReply reads what the subcommand has printed. A reply that is an error
-// is returned as one; what is none is [ErrNoMark].
-func ReadSiteReply(output []byte, mark string) (SiteReply, error) {
+// ReadSiteReply reads what the subcommand has printed after its mark. A reply that
+// is an error is returned as one; what is none is [ErrNoMark].
+func ReadSiteReply(output []byte) (SiteReply, error) {
 	var reply SiteReply
-	answer, err := AfterMark(output, mark)
-	if err != nil {
-		return reply, err
-	}
-	line, _, _ := bytes.Cut(answer, []byte("\n"))
+	line, _, _ := bytes.Cut(output, []byte("\n"))
 	if err := json.Unmarshal(line, &reply); err != nil {
 		return reply, fmt.Errorf("%w: %w", ErrNoMark, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -28,15 +29,107 @@ const (
 	exitNotFound      = 127
 )
 
-// script runs a script in a POSIX shell.
+// gate keeps input back until the far end has printed the mark: what a startup
+// file of the account's reads would be missing later.
+type gate struct {
+	mark string
+	open chan struct{}
+	once sync.Once
+	tail []byte // of the output so far; only who reads uses it
+}
+
+func newGate(mark string) *gate { return &gate{mark: mark + "\n", open: make(chan struct{})} }
+
+// lift lets everything through.
+func (g *gate) lift() { g.once.Do(func() { close(g.open) }) }
+
+// saw is told of the output, and of its end.
+func (g *gate) saw(p []byte, err error) {
+	if g.mark == "" {
+		return
+	}
+	g.tail = append(g.tail, p...)
+	if err != nil || bytes.Contains(g.tail, []byte(g.mark)) {
+		g.mark, g.tail = "", nil
+		g.lift()
+		return
+	}
+	g.tail = append(g.tail[:0], g.tail[max(0, len(g.tail)-len(g.mark)):]...)
+}
+
+// script runs a script in a POSIX shell. Its first argument is a mark, which it
+// prints as a line of its own before it reads any input; the result's Stdout is
+// what follows. Without the mark the error is [remote.ErrNoMark], and the result
+// says what came instead.
 func (m machine) script(ctx context.Context, timeout time.Duration, stdin io.Reader, script string, args ...string) (connection.Result, error) {
-	line, err := commandLine(script, args...)
+	mark := random()
+	line, err := commandLine(script, append([]string{mark}, args...)...)
 	if err != nil {
 		return connection.Result{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	return m.converse(ctx, timeout, stdin, mark, line)
+}
+
+// converse runs a command whose input waits for the mark.
+func (m machine) converse(parent context.Context, timeout time.Duration, stdin io.Reader, mark, line string) (connection.Result, error) {
+	ctx, cancel := context.WithTimeout(parent, timeout)
 	defer cancel()
-	return m.Run(ctx, line, stdin)
+	s, err := m.Exec(ctx, line)
+	if err != nil {
+		return connection.Result{}, m.late(parent, ctx, err)
+	}
+	defer s.Close()
+	stop := context.AfterFunc(ctx, func() {
+		_ = s.Signal("TERM") // it may be over
+		s.Close()
+	})
+	defer stop()
+	g := newGate(mark)
+	fed := make(chan struct{})
+	go func() {
+		defer close(fed)
+		<-g.open
+		if stdin != nil {
+			_, _ = io.Copy(s, stdin) // a command need not read all of its input
+		}
+		_ = s.CloseWrite() // it may be gone
+	}()
+	result := connection.Result{}
+	buf := make([]byte, 32<<10)
+	for err == nil && len(result.Stdout) <= connection.MaxStdout {
+		var n int
+		n, err = s.Read(buf)
+		g.saw(buf[:n], err)
+		result.Stdout = append(result.Stdout, buf[:n]...)
+	}
+	if errors.Is(err, io.EOF) {
+		result.Exit, err = s.Wait(ctx)
+	} else if err == nil {
+		err = tool.Errorf(tool.BackendUnavailable, "%s printed more than %d bytes in answer to a short command", m.name, connection.MaxStdout)
+	}
+	g.lift()
+	s.Close()
+	<-fed
+	if err != nil {
+		return connection.Result{}, m.late(parent, ctx, err)
+	}
+	result.Stderr = s.Stderr()
+	answer, err := remote.AfterMark(result.Stdout, mark)
+	if err == nil {
+		result.Stdout = answer
+	}
+	return result, err
+}
+
+// late says of an error that it came because the machine took too long.
+func (m machine) late(parent, ctx context.Context, err error) error {
+	if parent.Err() != nil || ctx.Err() == nil {
+		return err
+	}
+	failure := tool.Errorf(tool.BackendUnavailable, "%s did not answer a short command in time: %w", m.name, err).
+		WithHint("does something wait for input when the account logs in there, or is the machine overloaded?")
+	failure.Retryable = true
+	return failure
 }
 
 // site asks the worker's program something. A program that could not be started
@@ -52,12 +145,15 @@ func (m machine) siteWith(ctx context.Context, timeout time.Duration, program st
 		return remote.SiteReply{}, err
 	}
 	mark := random()
-	input := io.MultiReader(bytes.NewReader(append(request, '\n')), body)
-	result, err := m.script(ctx, timeout, input, runProgram, program, "site", "--mark="+mark)
+	line, err := commandLine(runProgram, program, "site", "--mark="+mark)
 	if err != nil {
 		return remote.SiteReply{}, err
 	}
-	reply, err := remote.ReadSiteReply(result.Stdout, mark)
+	result, err := m.converse(ctx, timeout, io.MultiReader(bytes.NewReader(append(request, '\n')), body), mark, line)
+	var reply remote.SiteReply
+	if err == nil {
+		reply, err = remote.ReadSiteReply(result.Stdout)
+	}
 	if errors.Is(err, remote.ErrNoMark) {
 		return remote.SiteReply{}, &notStarted{machine: m.name, program: program, result: result}
 	}

@@ -250,7 +250,7 @@ func (h *host) Dial(ctx context.Context, b backends.Binding) (remote.Stream, err
 	if err != nil {
 		return remote.Stream{}, errors.Join(err, conn.Close())
 	}
-	return remote.Stream{ReadWriteCloser: &channel{Stream: stream, conn: conn, machine: m}, Mark: mark}, nil
+	return remote.Stream{ReadWriteCloser: &channel{Stream: stream, conn: conn, machine: m, gate: newGate(mark)}, Mark: mark}, nil
 }
 
 // attachArgs are the command that reaches, and starts when none runs, the
@@ -275,16 +275,24 @@ type channel struct {
 	*connection.Stream
 	conn    *connection.Conn
 	machine machine
+	gate    *gate
 }
 
 // Read reads the command's output. When the command failed, the error at its end
 // is not io.EOF but says how.
 func (c *channel) Read(p []byte) (int, error) {
 	n, err := c.Stream.Read(p)
+	c.gate.saw(p[:n], err)
 	if n == 0 && errors.Is(err, io.EOF) {
 		return 0, c.end()
 	}
 	return n, err
+}
+
+// Write writes to the command, once it has said that it is there.
+func (c *channel) Write(p []byte) (int, error) {
+	<-c.gate.open
+	return c.Stream.Write(p)
 }
 
 // end is the error at the end of the output.
@@ -300,7 +308,11 @@ func (c *channel) end() error {
 }
 
 // Close ends the channel. The command learns of it by the end of its input.
-func (c *channel) Close() error { return errors.Join(c.Stream.Close(), c.conn.Close()) }
+func (c *channel) Close() error {
+	err := errors.Join(c.Stream.Close(), c.conn.Close())
+	c.gate.lift()
+	return err
+}
 
 // Remove ends the environment's workers and removes its directory.
 func (h *host) Remove(ctx context.Context, b backends.Binding) error {

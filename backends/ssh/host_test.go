@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long tests wait for what must happen.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // until waits until ok reports true.
 func until(t testing.TB, what string, ok func() bool) {

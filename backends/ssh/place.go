@@ -103,16 +103,14 @@ const lookScript = `printf "%s\n" "$1" "$(uname -s)" "$(uname -m)" "$(id -u)" "$
 
 // look asks the machine what it is. It needs nothing there but a POSIX shell.
 func (m machine) look(ctx context.Context) (facts, error) {
-	mark := random()
-	result, err := m.script(ctx, answerTimeout, nil, lookScript, mark)
-	if err != nil {
-		return facts{}, err
-	}
-	printed, err := remote.AfterMark(result.Stdout, mark)
-	lines := strings.Split(string(printed), "\n")
-	if err != nil || len(lines) < 5 {
+	result, err := m.script(ctx, answerTimeout, nil, lookScript)
+	lines := strings.Split(string(result.Stdout), "\n")
+	if errors.Is(err, remote.ErrNoMark) || err == nil && len(lines) < 5 {
 		return facts{}, tool.Errorf(tool.BackendUnavailable, "%s does not run commands: it ended with %d and said %s", m.name, result.Code, said(result)).
 			WithHint("the account needs a login shell that runs commands, /bin/sh, and no ForceCommand: try ssh with the command \"uname -a\"")
+	}
+	if err != nil {
+		return facts{}, err
 	}
 	f := facts{system: lines[0] + " " + lines[1], uid: lines[2], cache: lines[3], temp: lines[4]}
 	f.os, f.arch = goos(lines[0]), goarch(lines[1])
@@ -235,15 +233,12 @@ const prepareScript = `printf "%s\n" "$1"; umask 077; mkdir -p "$3" 2>&1 || exit
 // placeIn finds the worker in a candidate or puts it there.
 func (b *Backend) placeIn(ctx context.Context, m machine, c candidate, file remote.Program, progress backends.Progress) (placement, error) {
 	dir := path.Join(c.dir, b.build(file))
-	mark := random()
-	result, err := m.script(ctx, answerTimeout, nil, prepareScript, mark, c.base, dir)
+	result, err := m.script(ctx, answerTimeout, nil, prepareScript, c.base, dir)
 	if err != nil {
 		return placement{}, err
 	}
 	if result.Code != 0 {
-		if printed, err := remote.AfterMark(result.Stdout, mark); err == nil {
-			result.Stdout = printed
-		}
+		result.Stderr = "" // it said why on its output
 		return placement{}, &unfit{said(result)}
 	}
 	placed := placement{program: path.Join(dir, workerName), sum: file.Sum}
@@ -338,7 +333,7 @@ func (m machine) sendSFTP(ctx context.Context, path string, content io.Reader) (
 
 // sendShell writes a file through the account's shell.
 func (m machine) sendShell(ctx context.Context, path string, content io.Reader) error {
-	result, err := m.script(ctx, uploadTimeout, content, `umask 077; cat > "$1" && chmod 700 "$1"`, path)
+	result, err := m.script(ctx, uploadTimeout, content, `printf "%s\n" "$1"; umask 077; cat > "$2" && chmod 700 "$2"`, path)
 	if err != nil {
 		return err
 	}
@@ -351,5 +346,5 @@ func (m machine) sendShell(ctx context.Context, path string, content io.Reader) 
 // discard removes what an upload left, even when ctx has ended. What cannot be
 // removed is small and private, and goes with the directory of its build.
 func (m machine) discard(ctx context.Context, path string) {
-	_, _ = m.script(context.WithoutCancel(ctx), cleanupTimeout, nil, `rm -f "$1"`, path)
+	_, _ = m.script(context.WithoutCancel(ctx), cleanupTimeout, nil, `printf "%s\n" "$1"; rm -f "$2"`, path)
 }

@@ -62,7 +62,7 @@ func (p *Pool) follow(ctx context.Context, r *Route, progress backends.Progress)
 		progress.Report("connecting to " + h.String())
 		client, conn, err := p.hop(ctx, h, before, clients, shut)
 		if err != nil {
-			shut()
+			_ = shut() // what matters is err
 			return nil, err
 		}
 		if heard == nil {

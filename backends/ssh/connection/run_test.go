@@ -90,7 +90,11 @@ func TestStream(t *testing.T) {
 		sent := make(chan error, 1)
 		go func() {
 			_, err := s.Write(data)
-			sent <- errors.Join(err, s.CloseWrite())
+			err = errors.Join(err, s.CloseWrite(), s.CloseWrite())
+			if _, werr := s.Write([]byte("x")); !errors.Is(werr, io.ErrClosedPipe) {
+				err = errors.Join(err, fmt.Errorf("writing after the end: %w", werr))
+			}
+			sent <- err
 		}()
 		hash := sha256.New()
 		if _, err := io.Copy(hash, s); err != nil {
@@ -116,8 +120,12 @@ func TestStream(t *testing.T) {
 func TestSignal(t *testing.T) {
 	t.Parallel()
 	conn := box(t, sshtest.Options{})
-	s, err := conn.Exec(t.Context(), "exec sleep 600")
+	s, err := conn.Exec(t.Context(), "echo up; exec sleep 600")
 	if err != nil {
+		t.Fatal(err)
+	}
+	// Before it has a process group the server drops signals.
+	if _, err := s.Read(make([]byte, 3)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Signal("KILL"); err != nil {

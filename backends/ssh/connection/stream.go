@@ -30,10 +30,11 @@ type Stream struct {
 
 	// The writing goroutine gets the length of what buffer holds, and answers
 	// with what became of it; a length of less than 0 is the end.
-	writing sync.Mutex
-	buffer  []byte
-	give    chan int
-	given   chan error
+	writing    sync.Mutex
+	inputEnded bool
+	buffer     []byte
+	give       chan int
+	given      chan error
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -259,8 +260,8 @@ func (s *Stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write writes standard input. A command that reads no more gives
-// io.ErrClosedPipe.
+// Write writes standard input. After CloseWrite, and to a command that has
+// ended, it gives io.ErrClosedPipe.
 func (s *Stream) Write(p []byte) (int, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -268,6 +269,9 @@ func (s *Stream) Write(p []byte) (int, error) {
 	for len(p) > 0 {
 		if err := s.usable(); err != nil {
 			return written, err
+		}
+		if s.inputEnded {
+			return written, io.ErrClosedPipe
 		}
 		n := copy(s.buffer, p)
 		if err := s.hand(n); err != nil {
@@ -332,6 +336,10 @@ func (s *Stream) CloseWrite() error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	if s.inputEnded {
+		return nil
+	}
+	s.inputEnded = true
 	if err := s.hand(-1); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 		return err
 	}
@@ -342,8 +350,8 @@ func (s *Stream) CloseWrite() error {
 // came.
 func (s *Stream) Stderr() string { return s.stderr.String() }
 
-// Signal sends a signal, named without SIG. Not every server delivers it; it
-// does not wait.
+// Signal sends a signal, named without SIG, and does not wait. Not every server
+// delivers it, and none to a command that it is just starting.
 func (s *Stream) Signal(name string) error {
 	if err := s.usable(); err != nil {
 		return err
