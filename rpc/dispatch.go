@@ -77,7 +77,7 @@ type request struct {
 }
 
 // errCancelled is the cause that cancels a request that its client cancelled.
-var errCancelled = errors.New("the request was cancelled")
+var errCancelled error = tool.Errorf(tool.Cancelled, "the request was cancelled")
 
 // methods is the table of all requests, by name.
 func methods() map[string]method {

@@ -10,6 +10,7 @@ import (
 
 	"go.lsp.dev/jsonrpc2"
 
+	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/rpc/frame"
 	"github.com/caisson-dev/caisson/rpc/protocol"
 )
@@ -25,8 +26,9 @@ const (
 	ended    // nothing is answered any more
 )
 
-// errEnding is the cause that cancels requests when the connection ends.
-var errEnding = errors.New("the service is shutting down")
+// errEnding is the cause that cancels requests when the connection ends. It has its
+// kind for whoever returns the cause of a context as it is.
+var errEnding error = tool.Errorf(tool.Cancelled, "the service is shutting down")
 
 // server serves one connection.
 type server struct {
