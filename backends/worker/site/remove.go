@@ -20,7 +20,7 @@ import (
 
 // remove ends the environment's workers and removes its directory. After a
 // failure to end one nothing is removed.
-func remove(ctx context.Context, r wire.SiteRequest) error {
+func remove(ctx context.Context, r wire.SiteRequest) (err error) {
 	name := r.Record.Environment
 	if r.Name != "" {
 		if !component(r.Name) || !strings.HasPrefix(r.Name, unfinished) {
@@ -45,7 +45,7 @@ func remove(ctx context.Context, r wire.SiteRequest) error {
 		return tool.Errorf(tool.BackendUnavailable, "remove the environment: %w", err).WithPath(dir)
 	}
 	if err == nil {
-		defer lock.Unlock()
+		defer func() { err = errors.Join(err, lock.Unlock()) }()
 	}
 	// Without the lock's file a removal that was cut off goes on.
 	budget := milliseconds(r.ShutdownMS)
@@ -146,7 +146,7 @@ func endWorker(ctx context.Context, p wire.SitePlace, session string) error {
 
 // Leave removes the environment in dir after the idle end of one of its workers,
 // unless another one lives in it or is coming.
-func Leave(ctx context.Context, dir string) error {
+func Leave(ctx context.Context, dir string) (err error) {
 	if _, err := readRecord(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
@@ -161,7 +161,7 @@ func Leave(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Unlock()
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	p := place(dir)
 	if busy, err := live(p); err != nil || busy {
 		return err

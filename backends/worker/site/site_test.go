@@ -1,3 +1,5 @@
+//go:build unix
+
 package site
 
 import (
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
@@ -138,7 +141,7 @@ func TestForeign(t *testing.T) {
 		},
 		"pipe for a record": func(t *testing.T, dir string) {
 			check(t, os.Mkdir(dir, 0o700))
-			pipe(t, filepath.Join(dir, recordName))
+			check(t, unix.Mkfifo(filepath.Join(dir, recordName), 0o600))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
