@@ -1,7 +1,13 @@
 package rpc
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
+
+	"go.lsp.dev/jsonrpc2"
 
 	"github.com/caisson-dev/caisson/rpc/client"
 	"github.com/caisson-dev/caisson/rpc/protocol"
@@ -35,4 +41,20 @@ func TestEndIsTold(t *testing.T) {
 		t.Error("the call was answered without a terminal event")
 	}
 	h.wait(t)
+}
+
+// What returns the cause of a context that is over, as libraries do, was cancelled
+// by whoever gave the cause, and is no fault of ours.
+func TestCauseIsTold(t *testing.T) {
+	h := serve(t, nil)
+	for cause, says := range map[error]string{errCancelled: "was cancelled", errEnding: "shutting down"} {
+		ctx, stop := context.WithCancelCause(t.Context())
+		stop(cause)
+		r := &request{server: h.server, ctx: ctx, name: protocol.MethodArtifactDelete}
+		var answer *jsonrpc2.Error
+		if err := r.answerError(fmt.Errorf("lock: %w", context.Cause(ctx))); !errors.As(err, &answer) ||
+			answer.Code != jsonrpc2.Code(protocol.CodeCancelled) || !strings.Contains(answer.Message, says) {
+			t.Errorf("%v is answered with %+v", cause, err)
+		}
+	}
 }
