@@ -89,6 +89,7 @@ func everyday(t *testing.T, profile members) {
 		{"Zombies", testZombies},
 		{"Secrets", testSecretFiles},
 		{"ErrorPaths", testErrorPaths},
+		{"ActorsOfCommands", testActorsOfCommands},
 	} {
 		t.Run(row.name, func(t *testing.T) { row.run(w.in(t)) })
 	}
