@@ -43,6 +43,10 @@ bench: build ## Print the table of speeds beside their floors and peers
 fuzz: ## Fuzz every decoder for FUZZTIME (default 30s) each
 	FUZZTIME=$${FUZZTIME:-30s} $(RIG)/fuzz
 
+.PHONY: soak
+soak: build ## Many sessions and accidents for FOR (default 10m), checked against a model; SEED=… repeats a plan
+	$(GO) run ./cmd/soak -caisson bin/caisson -for $${FOR:-10m} -seed $${SEED:-0}
+
 .PHONY: lint
 lint: $(GOLANGCI) editor-extension/node_modules ## Formatting, vet, linters, import rules, stale generated files
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -d $$(git ls-files '*.go'); exit 1; }

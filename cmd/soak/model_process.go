@@ -121,8 +121,8 @@ func (p *process) echoed(text string, complete bool) error {
 		case strings.HasPrefix(rest, w.text):
 			rest = rest[len(w.text):]
 		case strings.HasPrefix(w.text, rest):
-			if complete && w.e == done {
-				return fmt.Errorf("the acknowledged %q is not whole in what came back: %q", w.text, rest)
+			if complete && (w.e == done || rest != "") {
+				return fmt.Errorf("of %q came back %q only", w.text, rest)
 			}
 			if rest != "" {
 				return nil // more is to come
