@@ -64,6 +64,21 @@ func TestNotDenied(t *testing.T) {
 	}
 }
 
+// The denial is understood in the words of many programs.
+func TestDeniedInOtherWords(t *testing.T) {
+	m, _ := newTest(t)
+	for _, words := range []string{
+		"sh: 1: cannot create /x: Permission denied", "Error: EACCES: permission denied, mkdir '/x'", "PermissionError: [Errno 13] /x",
+		"mv: cannot move 'a' to 'b': Invalid cross-device link", "OSError: [Errno 18] EXDEV", "java.nio.file.AccessDeniedException: /x",
+		"error: insufficient permission for adding an object to repository database .git/objects",
+	} {
+		c := Command{Argv: []string{"sh", "-c", `printf '%s\n' "$1" >&2; exit 1`, "sh", words}, Mode: tool.Standard}
+		if got, err := m.Run(t.Context(), c); err != nil || !got.SandboxDenied {
+			t.Errorf("%q: %+v, %v", words, got, err)
+		}
+	}
+}
+
 func TestWritableOfOneCommand(t *testing.T) {
 	m, _ := newTest(t)
 	more := t.TempDir()

@@ -7,7 +7,8 @@ import "bytes"
 // Programs that speak the user's language are not understood.
 func refusals() [][]byte {
 	return [][]byte{
-		[]byte("permission denied"), []byte("eacces"), []byte("permissionerror"),
+		[]byte("permission denied"), []byte("eacces"), []byte("permissionerror"), []byte("accessdeniedexception"),
+		[]byte("insufficient permission"), // git, of its objects
 		[]byte("invalid cross-device link"), []byte("exdev"),
 	}
 }

@@ -16,14 +16,17 @@ var (
 	// keyNames are private keys, and files that hold passwords and nothing else.
 	keyNames = []string{
 		"id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk",
-		".netrc", "_netrc", ".pgpass", ".git-credentials", ".pypirc", ".htpasswd",
+		".netrc", "_netrc", ".pgpass", ".git-credentials", ".pypirc", ".htpasswd", ".vault-token", "application_default_credentials.json",
 	}
 	// keyEndings are what private keys and stores of them end in.
 	keyEndings = []string{".pem", ".key", ".p12", ".pfx", ".ppk", ".jks", ".keystore", ".kdbx"}
 	// keyDirs hold keys, with all that is in them.
 	keyDirs = []string{".ssh", ".gnupg"}
 	// keyPaths are files that say nothing by their name alone.
-	keyPaths = []string{".aws/credentials", ".docker/config.json", ".kube/config"}
+	keyPaths = []string{
+		".aws/credentials", ".docker/config.json", ".kube/config", ".config/gh/hosts.yml", ".config/gcloud/credentials.db",
+		".azure/msal_token_cache.json", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
+	}
 	// environments hold variables, alone or with one of environmentJoints and
 	// more behind them.
 	environments      = []string{".env", ".envrc"}

@@ -16,6 +16,8 @@ func TestGuardedNames(t *testing.T) {
 			".env", "a/.env", ".env.local", ".env.production", ".ENV", ".env-prod", ".env_test", ".envrc",
 			"id_rsa", "deploy/id_ed25519", "server.pem", "tls/Server.KEY", "store.p12", "putty.ppk", "release.keystore",
 			".netrc", ".git-credentials", ".pgpass", ".pypirc", ".aws/credentials", "home/.docker/config.json", ".kube/config",
+			".vault-token", "a/application_default_credentials.json", ".config/gh/hosts.yml", "home/.config/gcloud/credentials.db",
+			".azure/msal_token_cache.json", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials",
 			".ssh", ".ssh/config", "home/.ssh/known_hosts", ".gnupg/private-keys-v1.d/x", ".env.example.local",
 		},
 		guardedRepository: {".git", ".git/config", ".git/hooks/pre-commit", "sub/.git/HEAD", ".hg/hgrc", ".svn/entries", ".jj/repo", ".git/id_rsa"},
@@ -23,6 +25,7 @@ func TestGuardedNames(t *testing.T) {
 			".", "a", ".env.example", ".env.sample", ".env.template", ".env.dist", ".env.local.example", ".environment", ".envoy.yaml", "env",
 			".env/bin/activate", "id_rsa.pub", "id_rsa.go", "pem", "key", "monkey.go", "keys/main.go", ".npmrc", ".gitignore", ".gitattributes", ".gitmodules",
 			".github/workflows/ci.yml", "aws/credentials", "credentials", "config.json", ".docker/daemon.json", "docs/.git.md",
+			".config/gh/config.yml", "gh/hosts.yml", ".cargo/config.toml",
 		},
 	} {
 		for _, name := range names {
@@ -61,6 +64,7 @@ func TestGuarded(t *testing.T) {
 	for _, path := range []string{
 		".env", "./app/../.env", filepath.Join(b.dir, ".env"), "app/.env.local", "home/.ssh/id_ed25519", "keys/id_ed25519",
 		"innocent", "absolute", "chain", "aws/credentials", ".git/config", ".git/hooks/new", "new/.env.new", "keys/new",
+		"bytes:%2eenv", "bytes:app/%2E%65nv.local", ".env/", ".//.env", ".ENV", "home/.SSH/new", ".Git/config",
 	} {
 		for _, r := range calls(path) {
 			err := b.fails(tool.Denied, r)
