@@ -122,27 +122,23 @@ func codexRows(ctx context.Context, b *bench) (err error) {
 		work        string
 		rounds      int
 		ours, other func() error
-		row         func(ours, other time.Duration) row
+		row         func(comparison) row
 	}{
 		{codexReadWork, rounds * 5, func() error { _, err := s.call(protocol.MethodFileRead, readSmall); return err }, c.read(small, smallFile),
-			func(ours, other time.Duration) row { return atMost(ours, codexProgram, other, 0.5) }},
+			func(c comparison) row { return c.atMost(codexProgram, 0.5) }},
 		{codexLargeReadWork, rareRounds, s.readLarge(id), c.read(large, largeFile),
-			func(ours, other time.Duration) row {
-				r := faster(ours, codexProgram, other, 5)
-				r.ours, r.other = rate(largeFile, ours), codexProgram+" "+rate(largeFile, other)
-				return r
-			}},
+			func(c comparison) row { return c.faster(codexProgram, 5).rates(largeFile, c, codexProgram) }},
 		{codexProcessWork, rounds, func() error { return s.run(protocol.ProcessStartParams{SessionID: id, Argv: []string{"/bin/true"}}) }, c.run,
-			func(ours, other time.Duration) row { return atMost(ours, codexProgram, other, 1) }},
+			func(c comparison) row { return c.atMost(codexProgram, 1) }},
 	} {
 		if !b.wants(w.work) {
 			continue
 		}
-		ours, other, err := versus(ctx, w.rounds, w.ours, w.other)
+		c, err := versus(ctx, w.rounds, w.ours, w.other)
 		if err != nil {
 			return err
 		}
-		b.add(w.work, w.row(ours, other))
+		b.add(w.work, w.row(c))
 	}
 	return s.delete(id)
 }

@@ -80,7 +80,7 @@ func dockerOpen(ctx context.Context, b *bench, s *service) error {
 		return nil
 	}
 	var ids []string
-	d, peer, err := versus(ctx, rareRounds, func() error {
+	c, err := versus(ctx, rareRounds, func() error {
 		id, err := s.open("box")
 		ids = append(ids, id)
 		return err
@@ -93,7 +93,7 @@ func dockerOpen(ctx context.Context, b *bench, s *service) error {
 			return err
 		}
 	}
-	b.add(dockerOpenWork, atMost(d, "docker run --rm", peer, 1.2))
+	b.add(dockerOpenWork, c.atMost("docker run --rm", 1.2))
 	return nil
 }
 

@@ -67,7 +67,8 @@ type group struct {
 var groups = []group{
 	{"program", nil, programRows, []string{startWork, initWork, binaryWork}},
 	{"local", []string{"bash"}, localRows, []string{
-		readWork, largeReadWork, bashWork, processWork, outputWork, sessionsWork, manyWork,
+		readWork, largeReadWork, bashWork, processWork,
+		unreadWork, slowlyWork, subscribedWork, memoryWork, sessionsWork, manyWork,
 	}},
 	{"search", []string{"rg", "go"}, searchRows, []string{grepWork}},
 	{"docker", []string{"docker"}, dockerRows, []string{
@@ -113,7 +114,7 @@ func (b *bench) add(work string, r row) {
 }
 
 // line lays out the table: the same in every run, whatever was measured.
-const line = "%-40s  %-12s  %-32s  %-14s  %-11s  %s\n"
+const line = "%-42s  %-16s  %-32s  %-14s  %-11s  %s\n"
 
 // print writes the table. Every row that was asked for is in it.
 func (b *bench) print() {

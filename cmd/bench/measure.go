@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,11 +25,7 @@ const (
 // median runs f n times after a tenth as many warm-ups and returns the median
 // of its durations.
 func median(ctx context.Context, n int, f func() error) (time.Duration, error) {
-	return medianOf(ctx, n, func() (time.Duration, error) {
-		start := time.Now()
-		err := f()
-		return time.Since(start), err
-	})
+	return medianOf(ctx, n, clocked(f))
 }
 
 // medianOf is median of what f itself measures.
@@ -45,59 +42,103 @@ func medianOf(ctx context.Context, n int, f func() (time.Duration, error)) (time
 		}
 		times = append(times, d)
 	}
-	times = times[warm:]
-	slices.Sort(times)
-	return times[len(times)/2], nil
+	return middle(times[warm:]), nil
 }
 
 // turns is how often ours and the other take turns in one row.
 const turns = 20
 
-// versus is the medians of ours and of the other, which take turns: whatever
-// else the machine does, both get their share of it. A turn of something short
-// is many rounds, so that each runs as warm as in a loop of its own; else the
-// floor would be several times as long, and every ratio flattered.
-func versus(ctx context.Context, n int, ours, other func() error) (d, otherD time.Duration, err error) {
-	var times [2][]time.Duration
+// comparison is how ours and the other did in turns.
+type comparison struct {
+	ours, other time.Duration // medians of all rounds
+	ratio       float64       // the median of the turns' ratios of ours to the other
+}
+
+// versus compares ours and the other, which take turns: whatever else the
+// machine does, both get their share of it, and a turn in which it did much is
+// one ratio of many. A turn of something short is many rounds, so that each runs
+// as warm as in a loop of its own; else the floor would be several times as long,
+// and every ratio flattered.
+func versus(ctx context.Context, n int, ours, other func() error) (comparison, error) {
+	return versusOf(ctx, n, clocked(ours), clocked(other))
+}
+
+// clocked measures f.
+func clocked(f func() error) func() (time.Duration, error) {
+	return func() (time.Duration, error) {
+		start := time.Now()
+		err := f()
+		return time.Since(start), err
+	}
+}
+
+// versusOf is versus of what the two themselves measure.
+func versusOf(ctx context.Context, n int, ours, other func() (time.Duration, error)) (comparison, error) {
+	var all [2][]time.Duration
+	var ratios []float64
 	turn := max(1, n/turns)
 	for done := -turn; done < n; done += turn { // the first one warms up
-		for i, f := range []func() error{other, ours} {
+		var medians [2]time.Duration
+		for i, f := range []func() (time.Duration, error){other, ours} {
+			times := make([]time.Duration, 0, turn)
 			for range turn {
 				if err := ctx.Err(); err != nil {
-					return 0, 0, err
+					return comparison{}, err
 				}
-				start := time.Now()
-				if err := f(); err != nil {
-					return 0, 0, err
+				d, err := f()
+				if err != nil {
+					return comparison{}, err
 				}
-				if done >= 0 {
-					times[i] = append(times[i], time.Since(start))
-				}
+				times = append(times, d)
 			}
+			if done >= 0 {
+				all[i] = append(all[i], times...)
+			}
+			medians[i] = middle(times)
+		}
+		if done >= 0 {
+			ratios = append(ratios, float64(medians[1])/float64(medians[0]))
 		}
 	}
-	for _, t := range times {
-		slices.Sort(t)
-	}
-	return times[1][len(times[1])/2], times[0][len(times[0])/2], nil
+	return comparison{middle(all[1]), middle(all[0]), middle(ratios)}, nil
+}
+
+// middle sorts the values and returns the median.
+func middle[T cmp.Ordered](values []T) T {
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
 // atMost is a row in which ours should take at most factor times the other.
-func atMost(ours time.Duration, name string, other time.Duration, factor float64) row {
-	ratio := float64(ours) / float64(other)
+func (c comparison) atMost(name string, factor float64) row {
 	return row{
-		ours: short(ours), other: fmt.Sprintf("%s %s", name, short(other)),
-		ratio: fmt.Sprintf("%.2f ×", ratio), target: fmt.Sprintf("≤ %g ×", factor), met: ratio <= factor,
+		ours: short(c.ours), other: fmt.Sprintf("%s %s", name, short(c.other)),
+		ratio: fmt.Sprintf("%.2f ×", c.ratio), target: fmt.Sprintf("≤ %g ×", factor), met: c.ratio <= factor,
 	}
 }
 
+// atMost is that row for medians that were not taken in turns.
+func atMost(ours time.Duration, name string, other time.Duration, factor float64) row {
+	return comparison{ours, other, float64(ours) / float64(other)}.atMost(name, factor)
+}
+
 // faster is a row in which ours should be at least factor times as fast.
-func faster(ours time.Duration, name string, other time.Duration, factor float64) row {
-	ratio := float64(other) / float64(ours)
+func (c comparison) faster(name string, factor float64) row {
 	return row{
-		ours: short(ours), other: fmt.Sprintf("%s %s", name, short(other)),
-		ratio: fmt.Sprintf("%.1f × faster", ratio), target: fmt.Sprintf("≥ %g ×", factor), met: ratio >= factor,
+		ours: short(c.ours), other: fmt.Sprintf("%s %s", name, short(c.other)),
+		ratio: fmt.Sprintf("%.1f × faster", 1/c.ratio), target: fmt.Sprintf("≥ %g ×", factor), met: 1/c.ratio >= factor,
 	}
+}
+
+// faster is that row for medians that were not taken in turns.
+func faster(ours time.Duration, name string, other time.Duration, factor float64) row {
+	return comparison{ours, other, float64(ours) / float64(other)}.faster(name, factor)
+}
+
+// rates is the row with speeds instead of times, for so many bytes.
+func (r row) rates(bytes int64, c comparison, name string) row {
+	r.ours, r.other = rate(bytes, c.ours), name+" "+rate(bytes, c.other)
+	return r
 }
 
 // rate is bytes a second as people read it.
@@ -156,25 +197,24 @@ func pipeFloor(ctx context.Context, size int) (pass, end func() error, err error
 	}, child.close, nil
 }
 
-// besideFloor is the median of f, and the pipe floor. Where the kernel puts two
-// processes makes the floor up to six times as long, for as long as they live:
-// it is the shortest of several pairs.
-func besideFloor(ctx context.Context, f func() error) (d, floor time.Duration, err error) {
+// besideFloor compares f with the pipe floor, over several pairs of processes:
+// how a pair is placed in memory and caches stays with it.
+func besideFloor(ctx context.Context, f func() error) (comparison, error) {
 	const pairs = 9
-	var times, floors []time.Duration
+	var ours, floors []time.Duration
+	var ratios []float64
 	for range pairs {
 		pass, end, err := pipeFloor(ctx, smallFile)
 		if err != nil {
-			return 0, 0, err
+			return comparison{}, err
 		}
-		d, floor, err := versus(ctx, rounds, f, pass)
+		c, err := versus(ctx, rounds, f, pass)
 		if err = errors.Join(err, end()); err != nil {
-			return 0, 0, err
+			return comparison{}, err
 		}
-		times, floors = append(times, d), append(floors, floor)
+		ours, floors, ratios = append(ours, c.ours), append(floors, c.other), append(ratios, c.ratio)
 	}
-	slices.Sort(times)
-	return times[pairs/2], slices.Min(floors), nil
+	return comparison{middle(ours), middle(floors), middle(ratios)}, nil
 }
 
 // command returns a function that runs a command of this machine and reads its

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -20,17 +21,18 @@ type service struct {
 	*client
 	dir       string
 	workspace string
-	exits     map[string]bool // processes whose exited event came
+	exits     map[string]time.Duration // how long processes ran whose exited event came
 }
 
-// start starts a service on the configuration, with state of its own. It
-// returns when the service has answered initialize.
-func (b *bench) start(ctx context.Context, config string) (*service, error) {
+// start starts a service on the configuration, with state of its own and these
+// variables beside the others. It returns when the service has answered
+// initialize.
+func (b *bench) start(ctx context.Context, config string, env ...string) (*service, error) {
 	dir, err := os.MkdirTemp("", "caisson-bench-")
 	if err != nil {
 		return nil, err
 	}
-	s, err := b.startIn(ctx, dir, config)
+	s, err := b.startIn(ctx, dir, config, env...)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -38,20 +40,20 @@ func (b *bench) start(ctx context.Context, config string) (*service, error) {
 }
 
 // startIn is start in a directory that may have been used before.
-func (b *bench) startIn(ctx context.Context, dir, config string) (*service, error) {
-	s := &service{dir: dir, workspace: filepath.Join(dir, "workspace"), exits: map[string]bool{}}
+func (b *bench) startIn(ctx context.Context, dir, config string, env ...string) (*service, error) {
+	s := &service{dir: dir, workspace: filepath.Join(dir, "workspace"), exits: map[string]time.Duration{}}
 	if err := errors.Join(os.MkdirAll(s.workspace, 0o700), os.WriteFile(s.config(), []byte(config), 0o600)); err != nil {
 		return nil, err
 	}
-	return s, s.begin(ctx, b.caisson)
+	return s, s.begin(ctx, b.caisson, env)
 }
 
 func (s *service) config() string { return filepath.Join(s.dir, "config.json") }
 
-func (s *service) begin(ctx context.Context, caisson string) (err error) {
+func (s *service) begin(ctx context.Context, caisson string, env []string) (err error) {
 	command := exec.CommandContext(ctx, caisson, "serve", "--log-level", "error")
 	command.Stderr = os.Stderr
-	command.Env = environment("CAISSON_CONFIG=" + s.config())
+	command.Env = environment(append(env, "CAISSON_CONFIG="+s.config())...)
 	if s.client, err = dial(command); err != nil {
 		return err
 	}
@@ -74,7 +76,8 @@ func (s *service) event(method string, message []byte) {
 		Params protocol.ProcessEventParams `json:"params"`
 	}
 	if json.Unmarshal(message, &e) == nil && e.Params.Type == protocol.ProcessEventExited {
-		s.exits[e.Params.Process.ID] = true
+		p := e.Params.Process
+		s.exits[p.ID] = p.EndedAt.Sub(p.StartedAt)
 	}
 }
 
@@ -127,13 +130,19 @@ func (s *service) tool(session, name string, arguments map[string]any) func() er
 	}
 }
 
+// ended reports whether the event of a process's end has come.
+func (s *service) ended(process string) bool {
+	_, ended := s.exits[process]
+	return ended
+}
+
 // run starts a process and waits for the event that tells its end.
 func (s *service) run(p protocol.ProcessStartParams) error {
 	r, err := ask[protocol.ProcessResult](s, protocol.MethodProcessStart, p)
 	if err != nil {
 		return err
 	}
-	for !s.exits[r.Process.ID] {
+	for !s.ended(r.Process.ID) {
 		if _, _, err := s.next(); err != nil {
 			return err
 		}
