@@ -61,12 +61,16 @@ func FindAccounts(t testing.TB) *Accounts {
 func (a *Accounts) KnownHosts() string { return a.known }
 
 // As is the server with the account of a kind: plain, restricted, sh, noisy,
-// nologin, readonly, noexec or full.
+// nologin, readonly, noexec or full. The last two are missing where nothing can
+// be mounted: the test is skipped there, but never in CI.
 func (a *Accounts) As(t testing.TB, kind string) *Server {
 	t.Helper()
 	user, ok := a.users[kind]
-	if !ok {
+	if !ok && os.Getenv("CI") == "true" {
 		t.Fatalf("the rig has no account of the kind %s", kind)
+	}
+	if !ok {
+		t.Skipf("the rig could not make the account of the kind %s", kind)
 	}
 	return &Server{Host: a.Server.Host, Port: a.Server.Port, Addr: a.Server.Addr, User: user}
 }
