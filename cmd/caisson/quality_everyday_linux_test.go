@@ -108,7 +108,7 @@ func testSockets(w *work) {
 		allowed = w.within("cd " + w.session.Root + " && " + line)
 	} else {
 		cmd := exec.Command("bash", "-c", line)
-		cmd.Dir = w.folder
+		cmd.Dir = w.session.Root
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			w.Fatalf("%s: %v: %s", line, err, out)
@@ -125,7 +125,7 @@ func testSockets(w *work) {
 		return // another session is another container
 	}
 	other := w.open("it", "other")
-	if got := other.bash("cp " + w.folder + "/question . 2>/dev/null; " + line); strings.Contains(got.Stdout, "token") || !strings.HasPrefix(got.Stdout, "answer ") {
+	if got := other.bash("cp " + w.session.Root + "/question . 2>/dev/null; " + line); strings.Contains(got.Stdout, "token") || !strings.HasPrefix(got.Stdout, "answer ") {
 		w.Errorf("another session's command gets %+v", got)
 	}
 	if _, err := w.SessionDelete(w.ctx(), protocol.SessionDeleteParams{SessionID: "other"}); err != nil {
@@ -147,15 +147,26 @@ func testStdin(w *work) {
 // A child has its three standard descriptors and no other: none of the
 // protocol's, none of another session's and none that the editor left to the service.
 func testDescriptors(w *work) {
-	for what, line := range map[string]string{"bash": "cd /proc/self/fd && echo *", "process": "cd /proc/self/fd && echo *"} {
-		var got string
-		if what == "bash" {
-			got = w.sh(line)
-		} else {
-			p := w.background(line)
-			w.over(p.ID)
-			got = w.read(p.ID, 0, "").Data
+	const line = "cd /proc/self/fd && echo *"
+	// Another session, with a process of its own, is beside it.
+	other := w.open("it", "beside")
+	other.background("exec sleep 1000")
+	defer func() {
+		if _, err := w.SessionDelete(w.ctx(), protocol.SessionDeleteParams{SessionID: "beside"}); err != nil {
+			w.Error(explain(err))
 		}
+	}()
+	printed := func(tty *protocol.TTY) string {
+		r, err := w.ProcessStart(w.ctx(), protocol.ProcessStartParams{SessionID: w.session.ID, Command: line, TTY: tty})
+		if err != nil {
+			w.Fatal(explain(err))
+		}
+		w.over(r.Process.ID)
+		return strings.ReplaceAll(w.read(r.Process.ID, 0, "").Data, "\r\n", "\n")
+	}
+	for what, got := range map[string]string{
+		"bash": w.sh(line), "a process": printed(nil), "a process with a terminal": printed(&protocol.TTY{Cols: 80, Rows: 24}),
+	} {
 		// The shell's own listing of the directory is the fourth.
 		if got != "0 1 2 3\n" && got != "0 1 2\n" {
 			w.Errorf("%s sees the descriptors %q", what, got)
@@ -348,6 +359,21 @@ func testTerminal(w *work) {
 	if got := w.read(id, 0, "").Data; !strings.HasSuffix(strings.TrimSpace(got), "33 77") {
 		w.Errorf("it prints %q", got)
 	}
+
+	// A size that is given before the program has begun is kept.
+	r, err = w.ProcessStart(w.ctx(), protocol.ProcessStartParams{
+		SessionID: w.session.ID, Command: "while [ ! -e sized ]; do sleep 0.01; done; stty size", TTY: &protocol.TTY{Cols: 123, Rows: 45},
+	})
+	if err != nil {
+		w.Fatal(explain(err))
+	}
+	id = r.Process.ID
+	if _, err := w.ProcessResize(w.ctx(), protocol.ProcessResizeParams{SessionID: w.session.ID, ProcessID: id, Cols: 55, Rows: 22}); err != nil {
+		w.Error(explain(err))
+	}
+	w.call("write_file", members{"path": "sized", "content": ""})
+	w.reads(id, "22 55")
+	w.over(id)
 }
 
 // A second after the last command there is no zombie, whatever the processes

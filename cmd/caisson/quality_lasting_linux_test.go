@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/caisson-dev/caisson/backends/docker/dockertest"
@@ -106,8 +107,36 @@ func testConnectionCut(t *testing.T, profile members) {
 // cut kills what relays the stream to the worker, and says how many there were.
 func (w *work) cut() int {
 	w.Helper()
+	if w.session.Backend == "ssh" {
+		return w.cutHere()
+	}
 	out := w.within(`for p in /proc/[0-9]*; do tr '\0' ' ' < $p/cmdline | grep -qs ' [a]ttach ' && kill -9 ${p#/proc/} && echo killed; done; true`)
 	return strings.Count(out, "killed")
+}
+
+// cutHere is cut for what relays on this machine.
+func (w *work) cutHere() int {
+	w.Helper()
+	procs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		w.Fatal(err)
+	}
+	n := 0
+	for _, proc := range procs {
+		line, err := os.ReadFile(filepath.Join(proc, "cmdline"))
+		if err != nil || !strings.Contains(string(line), "\x00attach\x00") || !strings.Contains(string(line), "--site="+w.directory()) {
+			continue // it has ended meanwhile, or is none
+		}
+		pid, err := strconv.Atoi(filepath.Base(proc))
+		if err == nil {
+			err = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if err != nil {
+			w.Fatal(err)
+		}
+		n++
+	}
+	return n
 }
 
 // An environment that is gone is an error, for this service and for the next, and
@@ -118,6 +147,11 @@ func testEnvironmentGone(t *testing.T, profile members) {
 	w.sh("echo work > file")
 	if w.session.Backend == "docker" {
 		dockertest.Docker(t, "rm", "--force", "--volumes", w.session.EnvironmentID)
+	} else if w.session.Backend == "ssh" {
+		w.killWorker()
+		if err := os.RemoveAll(w.directory()); err != nil {
+			t.Fatal(err)
+		}
 	} else if err := os.RemoveAll(p.folder); err != nil {
 		t.Fatal(err)
 	}
@@ -188,9 +222,21 @@ func testVariables(t *testing.T, profile members) {
 	}
 }
 
-// made are the containers and volumes of a place.
+// made are the containers and volumes of a place, and the directories of its
+// environments behind ssh.
 func (p *place) made() string {
 	p.Helper()
+	var directories []string
+	for _, far := range p.far {
+		found, err := filepath.Glob(filepath.Join(far, "*"))
+		if err != nil {
+			p.Fatal(err)
+		}
+		directories = append(directories, found...)
+	}
+	if len(p.far) > 0 {
+		return strings.Join(directories, "\n")
+	}
 	raw, err := os.ReadFile(filepath.Join(p.state(), "store.json"))
 	if err != nil {
 		p.Fatal(err)
@@ -204,9 +250,9 @@ func (p *place) made() string {
 		dockertest.Docker(p.TB, "volume", "ls", "--format", "volume {{.Name}}", "--filter", label, "--filter", "label=dev.caisson.kind=environment")
 }
 
-// With nobody connected a container that is not persistent goes after its idle
-// limit, with all that is in it.
-func testContainerAfterClient(t *testing.T, profile members) {
+// With nobody connected a container, or a directory, that is not persistent goes
+// after its idle limit, with all that is in it.
+func testMadeAfterClient(t *testing.T, profile members) {
 	profile["lifetime_seconds"] = 1
 	p := newPlace(t, members{"it": profile})
 	s := p.serve()
@@ -214,7 +260,7 @@ func testContainerAfterClient(t *testing.T, profile members) {
 	w.background("exec sleep 1000")
 	s.in.Close()
 	s.exit()
-	p.until("the container's end", func() bool { return p.made() == "" })
+	p.until("its end", func() bool { return p.made() == "" })
 }
 
 // What is wrong with an image is said before anything is made, and an image

@@ -23,6 +23,7 @@ func TestQuality(t *testing.T) {
 		"Lifecycle":       testLifecycle,
 		"ClientGone":      testClientGone,
 		"ManyAtOnce":      testManyAtOnce,
+		"UnreadClient":    testUnreadClient,
 		"TwoServices":     testTwoServices,
 		"ReadOnlyState":   testReadOnlyState,
 		"DockerDown":      testDockerDown,
@@ -34,6 +35,7 @@ func TestQuality(t *testing.T) {
 		"EnvironmentGone": testEnvironmentGone,
 		"Variables":       testVariables,
 		"OlderWorker":     testOlderWorker,
+		"QuickCalls":      testQuickCalls,
 	}
 	t.Run("local", func(t *testing.T) {
 		for name, run := range both {
@@ -48,7 +50,7 @@ func TestQuality(t *testing.T) {
 		}
 		maps.Copy(both, map[string]func(*testing.T, members){
 			"ConnectionCut": testConnectionCut,
-			"ClientGone":    testContainerAfterClient,
+			"ClientGone":    testMadeAfterClient,
 			"Images":        testImages,
 			"Prune":         testPrune,
 			"CleanupError":  testCleanupError,

@@ -32,6 +32,7 @@ type place struct {
 	env                   []string // beside the directories
 	wrap                  []string // what starts the program, if not the test itself
 	program               string   // the program itself
+	far                   []string // where environments behind ssh are made
 	undo                  []func() error
 }
 
@@ -53,6 +54,11 @@ func newPlace(t testing.TB, profiles members) *place {
 	config, err := json.Marshal(members{"execution_environments": members{"profiles": profiles}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, profile := range profiles {
+		if m, ok := profile.(members); ok && m["backend"] == "ssh" {
+			p.far = append(p.far, m["workspace"].(string))
+		}
 	}
 	err = errors.Join(os.Mkdir(p.folder, 0o700), os.WriteFile(p.config(), config, 0o600))
 	if err != nil {
@@ -104,7 +110,8 @@ func (p *place) run(args ...string) (string, error) {
 	return string(out), err
 }
 
-// workers are the pids of the local workers of this place.
+// workers are the pids of the workers of this place that run on this machine, also
+// of those behind ssh.
 func (p *place) workers() []int {
 	procs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -114,14 +121,16 @@ func (p *place) workers() []int {
 	for _, proc := range procs {
 		line, err := os.ReadFile(filepath.Join(proc, "cmdline"))
 		pid, atoiErr := strconv.Atoi(filepath.Base(proc))
-		if err == nil && atoiErr == nil && bytes.Contains(line, []byte("--state="+p.state())) && bytes.Contains(line, []byte("\x00worker\x00")) {
-			pids = append(pids, pid)
+		for _, state := range append([]string{p.state()}, p.far...) {
+			if err == nil && atoiErr == nil && bytes.Contains(line, []byte("--state="+state)) && bytes.Contains(line, []byte("\x00worker\x00")) {
+				pids = append(pids, pid)
+			}
 		}
 	}
 	return pids
 }
 
-// worker is the pid of the place's only local worker.
+// worker is the pid of the place's only worker.
 func (p *place) worker() int {
 	p.Helper()
 	pids := p.workers()
