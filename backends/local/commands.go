@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -91,12 +92,48 @@ func (l commandLists) checkLine(line string, depth int) error {
 	}
 	var found error
 	syntax.Walk(file, func(node syntax.Node) bool {
-		if call, ok := node.(*syntax.CallExpr); ok && found == nil && len(call.Args) > 0 {
-			found = l.checkWords(literals(call.Args), depth)
+		if found != nil {
+			return false
+		}
+		switch node := node.(type) {
+		case *syntax.CallExpr:
+			if len(node.Args) > 0 {
+				found = l.checkWords(literals(node.Args), depth)
+			}
+		case *syntax.Stmt:
+			found = l.checkInput(node, depth)
 		}
 		return found == nil
 	})
 	return found
+}
+
+// checkInput checks what a statement gives a shell to read.
+func (l commandLists) checkInput(s *syntax.Stmt, depth int) error {
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || depth == maxNesting || len(call.Args) == 0 || !isShell(literals(call.Args[:1])[0]) {
+		return nil
+	}
+	for _, r := range s.Redirs {
+		var script string
+		switch {
+		case r.Op == syntax.WordHdoc:
+			script = literal(r.Word.Parts)
+		case r.Hdoc != nil:
+			script = literal(r.Hdoc.Parts)
+		}
+		if script == "" || script == unknown {
+			continue
+		}
+		if err := l.checkLine(script, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isShell(program string) bool {
+	return slices.Contains([]string{"sh", "bash", "dash", "zsh", "ksh"}, path.Base(program))
 }
 
 // unknown stands for a word that only the running shell knows. No word of a
@@ -104,9 +141,27 @@ func (l commandLists) checkLine(line string, depth int) error {
 const unknown = "\x00"
 
 func literals(words []*syntax.Word) []string {
-	all := make([]string, len(words))
-	for i, w := range words {
-		all[i] = literal(w.Parts)
+	var all []string
+	for _, w := range words {
+		all = append(all, braced(*w)...)
+	}
+	return all
+}
+
+// maxBraces is how many words the braces of one may stand for and be looked at.
+const maxBraces = 256
+
+// braced are the words that a word with braces stands for.
+func braced(w syntax.Word) []string {
+	if !syntax.SplitBraces(&w) { // of our copy
+		return []string{literal(w.Parts)}
+	}
+	var all []string
+	for w, err := range expand.BracesSeq(nil, &w) {
+		if err != nil || len(all) == maxBraces {
+			return []string{unknown}
+		}
+		all = append(all, literal(w.Parts))
 	}
 	return all
 }
@@ -118,7 +173,15 @@ func literal(parts []syntax.WordPart) string {
 		case *syntax.Lit:
 			b.WriteString(unescaped(p.Value))
 		case *syntax.SglQuoted:
-			b.WriteString(p.Value)
+			if !p.Dollar {
+				b.WriteString(p.Value)
+				break
+			}
+			s, _, err := expand.Format(nil, p.Value, nil) // $'…' takes the same escapes
+			if err != nil {
+				return unknown
+			}
+			b.WriteString(s)
 		case *syntax.DblQuoted:
 			inner := literal(p.Parts)
 			if inner == unknown {
@@ -222,8 +285,8 @@ func split(words []string) arguments {
 // wrapped is the command that words run as their own doing: a shell line, or
 // words of their own.
 func wrapped(words []string) (inner []string, line string, ok bool) {
-	switch path.Base(words[0]) {
-	case "sh", "bash", "dash", "zsh", "ksh":
+	switch program := path.Base(words[0]); {
+	case isShell(program):
 		for i, w := range words[1:] {
 			if strings.HasPrefix(w, "-") && !strings.HasPrefix(w, "--") && strings.HasSuffix(w, "c") && i+2 < len(words) {
 				if script := words[i+2]; script != unknown && script != "" {
@@ -232,19 +295,54 @@ func wrapped(words []string) (inner []string, line string, ok bool) {
 				return nil, "", false
 			}
 		}
-	case "eval":
+	case program == "eval":
 		if line := strings.Join(words[1:], " "); line != "" && !strings.Contains(line, unknown) {
 			return nil, line, true
 		}
-	case "sudo", "doas", "env", "nice", "nohup", "time", "exec", "command", "builtin", "xargs", "setsid", "timeout", "stdbuf":
+	case slices.Contains([]string{
+		"sudo", "doas", "env", "nice", "nohup", "time", "exec", "command", "builtin", "xargs", "setsid", "timeout", "stdbuf", "ionice",
+	}, program):
 		for i := 1; i < len(words); i++ {
 			w := words[i]
-			// Options, assignments and the numbers that options and timeout take.
-			if strings.HasPrefix(w, "-") || strings.Contains(w, "=") || strings.Trim(w, "0123456789.smhd") == "" {
-				continue
+			switch {
+			case (w == "-S" || w == "--split-string") && program == "env" && i+1 < len(words):
+				return nil, strings.Join(words[i+1:], " "), true
+			case takesValue(program, w):
+				i++
+			case strings.HasPrefix(w, "-"), strings.Contains(w, "="), strings.Trim(w, "0123456789.smhd") == "":
+				// Options, assignments and the numbers that options and timeout take.
+			default:
+				return words[i:], "", true
 			}
-			return words[i:], "", true
 		}
 	}
 	return nil, "", false
+}
+
+// takesValue reports whether the word behind an option is the option's.
+func takesValue(program, option string) bool {
+	var options string
+	switch program {
+	case "sudo":
+		options = "-u -g -h -p -C -T -D -R -r -t -U --user --group --host --prompt --chdir --chroot --role --type"
+	case "doas":
+		options = "-u -C"
+	case "env":
+		options = "-u -C --unset --chdir"
+	case "nice":
+		options = "-n --adjustment"
+	case "ionice":
+		options = "-c -n --class --classdata"
+	case "exec":
+		options = "-a"
+	case "xargs":
+		options = "-I -n -P -L -d -E -a -s --replace --max-args --max-procs --max-lines --delimiter --arg-file --max-chars"
+	case "timeout":
+		options = "-s -k --signal --kill-after"
+	case "stdbuf":
+		options = "-i -o -e --input --output --error"
+	case "time":
+		options = "-f -o --format --output"
+	}
+	return slices.Contains(strings.Fields(options), option)
 }
