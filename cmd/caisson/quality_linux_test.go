@@ -23,6 +23,7 @@ func TestQuality(t *testing.T) {
 		"Lifecycle":       testLifecycle,
 		"ClientGone":      testClientGone,
 		"ManyAtOnce":      testManyAtOnce,
+		"QuickCalls":      testQuickCalls,
 		"UnreadClient":    testUnreadClient,
 		"TwoServices":     testTwoServices,
 		"ReadOnlyState":   testReadOnlyState,
@@ -35,7 +36,6 @@ func TestQuality(t *testing.T) {
 		"EnvironmentGone": testEnvironmentGone,
 		"Variables":       testVariables,
 		"OlderWorker":     testOlderWorker,
-		"QuickCalls":      testQuickCalls,
 	}
 	t.Run("local", func(t *testing.T) {
 		for name, run := range both {
