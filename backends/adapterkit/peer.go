@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends/program"
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -133,10 +134,19 @@ func (p *peer) about(err error) error {
 	return &tool.Error{Kind: tool.BackendUnavailable, Message: p.lost().Error(), Err: err}
 }
 
+// exitWait is how long the end of a connection waits for the exit that explains it.
+const exitWait = time.Second
+
 // lost says how the connection was lost.
 func (p *peer) lost() error {
 	reason := p.client.Err()
 	if x, ok := p.stream.(*program.Program); ok {
+		wait := time.NewTimer(exitWait)
+		defer wait.Stop()
+		select {
+		case <-x.Exited():
+		case <-wait.C:
+		}
 		if err := x.Err(); err != nil {
 			return err
 		}
