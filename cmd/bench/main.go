@@ -74,6 +74,7 @@ var groups = []group{
 	{"docker", []string{"docker"}, dockerRows, []string{
 		dockerOpenWork, dockerReadWork, dockerSocketWork, dockerStreamWork, dockerBashWork, dockerArtifactWork,
 	}},
+	{"ssh", []string{"ssh", "ssh-keygen", sshdProgram}, sshRows, []string{sshOpenWork, sshReadWork, sshBashWork}},
 	{"codex", []string{codexProgram}, codexRows, []string{codexStartWork, codexReadWork, codexLargeReadWork, codexProcessWork}},
 }
 
