@@ -30,16 +30,13 @@ const (
 
 // tool calls a tool. A refusal of the tool's own is nothing, and the result
 // tells it.
-func (a *agent) tool(ctx context.Context, name string, arguments any, change ...func(*protocol.ToolCallParams)) (protocol.ToolCallResult, effect, error) {
+func (a *agent) tool(ctx context.Context, name string, arguments any) (protocol.ToolCallResult, effect, error) {
 	raw, err := json.Marshal(arguments)
 	if err != nil {
 		return protocol.ToolCallResult{}, nothing, err
 	}
 	a.calls++
 	p := protocol.ToolCallParams{SessionID: a.sessionID(), Name: name, Arguments: raw, CallID: fmt.Sprintf("%s-%d", a.name(), a.calls)}
-	for _, f := range change {
-		f(&p)
-	}
 	a.service.watch(p.CallID)
 	s, began := a.service, time.Now()
 	call, cancel := limited(ctx)

@@ -20,9 +20,6 @@ const (
 	longest = 400
 )
 
-// counted is the output of the longest count.
-var counted = counting(longest)
-
 // script draws one of the processes.
 func (w *world) script(r *rand.Rand) script {
 	code := r.IntN(100)
@@ -247,7 +244,7 @@ func (a *agent) end(ctx context.Context, p *process, bySignal bool) error {
 		result, err = a.service.ProcessSignal(call, protocol.ProcessSignalParams{SessionID: a.sessionID(), ProcessID: p.id, Signal: "SIGTERM"})
 		var refused *protocol.Error
 		if errors.As(err, &refused) && refused.Kind() == "" {
-			err = nil // it had ended
+			// It had ended.
 			result, err = a.service.ProcessGet(call, protocol.ProcessParams{SessionID: a.sessionID(), ProcessID: p.id})
 		}
 	} else {

@@ -24,9 +24,10 @@ func openUnnamed(parent *os.Root, mode fs.FileMode) (*temp, error) {
 	fd, err := unix.Openat(int(dir.Fd()), ".", unix.O_WRONLY|unix.O_TMPFILE|unix.O_CLOEXEC, uint32(mode.Perm()))
 	if err != nil {
 		_ = dir.Close() // it was only read
-		switch err {    //nolint:errorlint // a system call's
-		case unix.EOPNOTSUPP, unix.EISDIR, unix.ENOENT, unix.EINVAL:
-			return nil, errors.ErrUnsupported
+		for _, unknown := range []error{unix.EOPNOTSUPP, unix.EISDIR, unix.ENOENT, unix.EINVAL} {
+			if errors.Is(err, unknown) {
+				return nil, errors.ErrUnsupported
+			}
 		}
 		return nil, &fs.PathError{Op: "create", Path: dir.Name(), Err: err}
 	}
