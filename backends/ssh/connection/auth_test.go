@@ -89,6 +89,10 @@ func TestManyAgentKeys(t *testing.T) {
 	e := refusal(t, p, resolve(t, p, c, "box"))
 	has(t, e.Message, "hung up after")
 	has(t, e.Hint, "IdentitiesOnly")
+	// What was not asked for is not offered, even if it is right.
+	agent = sshtest.StartAgent(t, right)
+	c = sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, keys[0], "IdentityAgent "+agent.Socket, "IdentitiesOnly yes"))
+	has(t, refusal(t, p, resolve(t, p, c, "box")).Message, "accepts none of the keys", keys[0].Fingerprint(t))
 }
 
 // TestUserCertificate: beside its key, named by CertificateFile, and in an

@@ -16,10 +16,12 @@ const command = "ProxyCommand bash -c 'exec 3<>/dev/tcp/%h/%p; cat <&3 & exec ca
 func TestMaster(t *testing.T) {
 	t.Parallel()
 	key := sshtest.NewKey(t, "ed25519", "")
-	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
-	// What would have a shared connection end, wait, or speak otherwise.
-	c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key, command,
-		"ForkAfterAuthentication yes", "RemoteCommand echo no", "ControlMaster auto", "ControlPath /tmp/never-%C", "ControlPersist yes",
+	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}, HostKeys: []string{"ed25519", "ecdsa"}})
+	// What would have a shared connection end, wait, speak otherwise, or learn
+	// the server's other keys.
+	known := s.KnownHost(s.HostKeys[0])
+	c := sshtest.NewClient(t, known, sshtest.HostBlock("box", s, key, command,
+		"UpdateHostKeys yes", "ForkAfterAuthentication yes", "RemoteCommand echo no", "ControlMaster auto", "ControlPath /tmp/never-%C", "ControlPersist yes",
 		"LocalForward 1 127.0.0.1:1", "ExitOnForwardFailure yes", "RequestTTY force", "PermitLocalCommand yes", "LocalCommand touch %d/never", "SetEnv SSHTEST_A=b"))
 	p := newPool(t)
 	conn := dial(t, p, c, "box")
@@ -45,6 +47,9 @@ func TestMaster(t *testing.T) {
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(c.KnownHostsFile); err != nil || string(got) != known {
+		t.Errorf("the known hosts were changed: %q, %v", got, err)
 	}
 	stream, err := conn.Exec(t.Context(), "cat")
 	if err != nil {
