@@ -115,7 +115,7 @@ func (s *live) closeEnvironment(ctx context.Context, env backends.Environment) e
 	if err := s.quiet(ctx); err != nil {
 		return err
 	}
-	return s.withLockedEnvironment(ctx, func(b backends.Binding, backend backends.Backend) error {
+	return s.withLockedEnvironment(ctx, s.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
 		others, err := s.m.others(s.saved, false)
 		if err != nil {
 			return known(err)
@@ -141,8 +141,9 @@ func (s *live) closeEnvironment(ctx context.Context, env backends.Environment) e
 }
 
 // withLockedEnvironment runs f when there is an environment, while nobody else
-// makes or removes it.
-func (s *live) withLockedEnvironment(ctx context.Context, f func(b backends.Binding, backend backends.Backend) error) (err error) {
+// makes or removes it. One that is not known to have been created, and that no
+// other session is bound to, is forgotten after unfinished has succeeded.
+func (s *live) withLockedEnvironment(ctx context.Context, unfinished func(context.Context) error, f func(b backends.Binding, backend backends.Backend) error) (err error) {
 	lock, err := s.m.store.LockEnvironment(ctx, s.saved.Environment)
 	if err != nil {
 		return known(err)
@@ -154,10 +155,13 @@ func (s *live) withLockedEnvironment(ctx context.Context, f func(b backends.Bind
 	}
 	if !is {
 		others, err := s.m.others(s.saved, true)
-		if err == nil && !others {
-			err = s.m.store.RemoveEnvironment(s.saved.Environment)
+		if err != nil || others {
+			return known(err)
 		}
-		return known(err)
+		if err := unfinished(ctx); err != nil {
+			return err
+		}
+		return known(s.m.store.RemoveEnvironment(s.saved.Environment))
 	}
 	backend, err := s.backend()
 	if err != nil {
@@ -168,6 +172,24 @@ func (s *live) withLockedEnvironment(ctx context.Context, f func(b backends.Bind
 		return err
 	}
 	return f(b, backend)
+}
+
+// removeUnfinished removes what there may be of an environment whose creation was
+// begun and never ended: a service was killed in the middle of it.
+func (s *live) removeUnfinished(ctx context.Context) error {
+	begun, err := s.m.store.Described(s.saved.Environment)
+	if err != nil || !begun {
+		return known(err)
+	}
+	backend, err := s.backend()
+	if err != nil {
+		return err
+	}
+	b, err := s.m.binding(s.saved)
+	if err != nil {
+		return err
+	}
+	return known(backend.Remove(ctx, b))
 }
 
 // reach connects to an environment that is only opened to be ended. One that is
@@ -282,7 +304,7 @@ func (s *live) deleteEnvironment(ctx context.Context, env backends.Environment) 
 	if err := s.quiet(ctx); err != nil {
 		return err
 	}
-	return s.withLockedEnvironment(ctx, func(b backends.Binding, backend backends.Backend) error {
+	return s.withLockedEnvironment(ctx, s.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
 		others, err := s.m.others(s.saved, s.saved.Profile.Persistent)
 		if err != nil {
 			return known(err)
@@ -319,7 +341,7 @@ func (s *live) removeAnyway(ctx context.Context, cause error) error {
 		}
 	}
 	left := cause
-	err := s.withLockedEnvironment(ctx, func(b backends.Binding, backend backends.Backend) error {
+	err := s.withLockedEnvironment(ctx, s.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
 		others, err := s.m.others(s.saved, s.saved.Profile.Persistent)
 		if err != nil || others {
 			return err

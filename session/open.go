@@ -142,7 +142,9 @@ func (m *Manager) undo(l *live, cause error) error {
 func (s *live) drop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), dropBudget)
 	defer cancel()
-	return s.withLockedEnvironment(ctx, func(b backends.Binding, backend backends.Backend) error {
+	// A creation that failed has left nothing.
+	nothing := func(context.Context) error { return nil }
+	return s.withLockedEnvironment(ctx, nothing, func(b backends.Binding, backend backends.Backend) error {
 		others, err := s.m.others(s.saved, true)
 		if err != nil || others {
 			return known(err)

@@ -329,6 +329,16 @@ func (s *Store) StateDir(identity string) (string, error) {
 	return dir, PrivateDir(dir)
 }
 
+// Described reports whether the environment has a description, which stands before
+// anything is created.
+func (s *Store) Described(identity string) (bool, error) {
+	_, err := os.Lstat(s.environment(identity, "environment.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Provisioned reports whether the environment was created.
 func (s *Store) Provisioned(identity string) (bool, error) {
 	_, err := os.Lstat(s.environment(identity, "provisioned"))
