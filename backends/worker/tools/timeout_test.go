@@ -15,13 +15,13 @@ func TestTimeout(t *testing.T) {
 	waiting, cancel := withTimeout(t.Context(), "grep", time.Millisecond)
 	defer cancel()
 	<-waiting.Done()
-	wantTimeout(t, waiting)
+	wantTimeout(waiting, t)
 
 	asking, cancel := withTimeout(t.Context(), "grep", time.Millisecond)
 	defer cancel()
 	for asking.Err() == nil {
 	}
-	wantTimeout(t, asking)
+	wantTimeout(asking, t)
 
 	cause := errors.New("the cause")
 	parent, end := context.WithCancelCause(t.Context())
@@ -45,7 +45,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-func wantTimeout(t *testing.T, ctx context.Context) {
+func wantTimeout(ctx context.Context, t *testing.T) {
 	t.Helper()
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) || tool.KindOf(ended(ctx)) != tool.Timeout {
 		t.Errorf("%v, %v", ctx.Err(), ended(ctx))
