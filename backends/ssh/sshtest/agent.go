@@ -23,13 +23,11 @@ func StartAgent(t testing.TB, keys ...Key) *Agent {
 	cmd := exec.Command("ssh-agent", "-D", "-a", a.Socket) //nolint:noctx // ended below
 	out := &logBuffer{changed: make(chan struct{})}
 	cmd.Stdout = out
-	if err := cmd.Start(); err != nil {
+	stop, err := launch(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended already
-		_ = cmd.Wait()         // it was killed
-	})
+	t.Cleanup(stop)
 	// It prints its socket once it listens.
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()

@@ -63,6 +63,7 @@ type Server struct {
 	HostKeys []Key
 
 	cmd  *exec.Cmd
+	stop func()
 	log  *logBuffer
 	once sync.Once
 }
@@ -169,18 +170,15 @@ func (s *Server) start(dir string) error {
 	s.cmd.Stderr = s.log
 	// What sessions leave behind may hold on to the log.
 	s.cmd.WaitDelay = time.Second
-	if err := s.cmd.Start(); err != nil {
+	stop, err := launch(s.cmd)
+	if err != nil {
 		return fmt.Errorf("starting %s: %w", sshdPath, err)
 	}
+	s.stop = stop
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- s.log.wait(ctx, "Server listening on")
-	}()
-	if err := <-ended; err != nil {
-		_ = s.cmd.Process.Kill() // it may have ended already
-		_ = s.cmd.Wait()         // it was killed
+	if err := s.log.wait(ctx, "Server listening on"); err != nil {
+		stop()
 		return fmt.Errorf("sshd does not listen: %w: %s", err, s.Log())
 	}
 	return nil
@@ -223,7 +221,7 @@ func (s *Server) Stop() {
 		for _, pid := range connections {
 			_ = kill(pid) // it may have ended already
 		}
-		_ = s.cmd.Wait() // it was killed
+		s.stop()
 	})
 }
 
