@@ -50,7 +50,13 @@ func TestBindingAppears(t *testing.T) {
 			if err := os.Remove(file); err != nil {
 				t.Fatal(err)
 			}
-			s := r.startWith(between{config.File(r.config), sync.OnceFunc(func() { r.write(file, row.appears) })})
+			s := r.startWith(between{config.File(r.config), sync.OnceFunc(func() {
+				// The start has swept a session without a binding.
+				if err := os.MkdirAll(dir, 0o700); err != nil {
+					t.Error(err)
+				}
+				r.write(file, row.appears)
+			})})
 			got, resumed, err := s.Open(t.Context(), session.OpenRequest{SessionID: "one", Workspace: r.folder, Profile: "kept"}, nil)
 			if row.kind != "" {
 				wantKind(t, err, row.kind)

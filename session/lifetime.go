@@ -275,7 +275,11 @@ func (m *Manager) Delete(ctx context.Context, id string, force bool) (left strin
 	}
 	defer release()
 	env, err := l.finish(ctx, tool.Errorf(tool.Cancelled, "the session %q was deleted", id))
-	if err == nil && !l.saved.Removed {
+	switch {
+	case err != nil:
+	case l.saved.Removed:
+		err = l.forgetRemoved(ctx)
+	default:
 		err = l.deleteEnvironment(ctx, env)
 	}
 	if err != nil {
@@ -325,6 +329,22 @@ func (s *live) deleteEnvironment(ctx context.Context, env backends.Environment) 
 		}
 		return s.remove(ctx, backend, b, true)
 	})
+}
+
+// forgetRemoved forgets an environment that was removed, where a service was killed
+// before it had done so.
+func (s *live) forgetRemoved(ctx context.Context) (err error) {
+	lock, err := s.m.store.LockEnvironment(ctx, s.saved.Environment)
+	if err != nil {
+		return known(err)
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	// A shared one may have been made anew by others.
+	others, err := s.m.others(s.saved, true)
+	if err == nil && !others {
+		err = s.m.store.RemoveEnvironment(s.saved.Environment)
+	}
+	return known(err)
 }
 
 // removeAnyway removes an environment in which something could not be ended, and

@@ -51,3 +51,27 @@ func TestUnfinishedEnvironmentGoesWithItsSession(t *testing.T) {
 		})
 	}
 }
+
+// A service that is killed while it deletes a session has removed the environment
+// and forgotten neither. The next deletion forgets both.
+func TestRemovedEnvironmentIsForgotten(t *testing.T) {
+	r := newRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "local"})
+	if _, err := s.Close(t.Context(), v.ID); err != nil {
+		t.Fatal(err)
+	}
+	record := filepath.Join(r.dir, "state", "environments", v.EnvironmentID)
+	if err := os.MkdirAll(record, 0o700); err != nil { // as it stood before the end
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(record, "provisioned"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Delete(t.Context(), v.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(record); !os.IsNotExist(err) {
+		t.Errorf("the record of the environment: %v", err)
+	}
+}

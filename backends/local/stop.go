@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -44,6 +45,8 @@ func (b *Backend) stopWorker(ctx context.Context, at backends.Binding) error {
 	_, err = process.Settle(ctx, state, at.Session)
 	if err != nil {
 		err = fmt.Errorf("end what the local worker left behind: %w", err) // which keeps its kind and hint
+	} else if err = os.Remove(workerOptions(at).Listen); errors.Is(err, fs.ErrNotExist) {
+		err = nil // a worker that was killed leaves its socket, others do not
 	}
 	return errors.Join(err, lock.Unlock())
 }

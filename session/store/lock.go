@@ -162,6 +162,35 @@ func removeLocked(dir string) error {
 	return err
 }
 
+// sweepUnbound removes the directories of sessions that have no binding and that
+// nobody makes or removes now: a service was killed before it had saved one, or
+// after it had removed it.
+func (s *Store) sweepUnbound() error {
+	entries, err := os.ReadDir(s.sessions())
+	for _, e := range entries {
+		if CheckID(e.Name()) != nil || !e.IsDir() {
+			continue
+		}
+		if _, bound := os.Lstat(s.session(e.Name(), "binding.json")); !errors.Is(bound, os.ErrNotExist) {
+			continue
+		}
+		l, lockErr := lock(s.session(e.Name()))
+		var busy *BusyError
+		if errors.As(lockErr, &busy) {
+			continue
+		}
+		if lockErr != nil {
+			err = errors.Join(err, lockErr)
+			continue
+		}
+		if _, bound := os.Lstat(s.session(e.Name(), "binding.json")); errors.Is(bound, os.ErrNotExist) {
+			err = errors.Join(err, removeLocked(s.session(e.Name())))
+		}
+		err = errors.Join(err, l.Release())
+	}
+	return err
+}
+
 // sweep removes what a crash left of removals.
 func sweep(dir string) error {
 	entries, err := os.ReadDir(dir)

@@ -122,7 +122,7 @@ func Open(dir string) (*Store, error) {
 			return nil, err
 		}
 	}
-	if err := errors.Join(sweep(s.sessions()), sweep(s.environments())); err != nil {
+	if err := errors.Join(sweep(s.sessions()), sweep(s.environments()), s.sweepUnbound()); err != nil {
 		return nil, err
 	}
 	id, err := s.identify()

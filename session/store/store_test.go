@@ -240,7 +240,20 @@ func TestCrashDuringReplacement(t *testing.T) {
 	if _, err := s.Load("a"); err != nil {
 		t.Error(err)
 	}
-	// What is left of a removal goes with the next start.
+	// What is left of a removal goes with the next start, and so does what a
+	// service leaves that was killed before it had saved the first binding.
+	half, err := s.LockSession("half")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.WriteFile(s.session("half", "binding.json.tmp-1"), nil, 0o600), half.Release()); err != nil {
+		t.Fatal(err)
+	}
+	making, err := s.LockSession("making")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer making.Release()
 	left := filepath.Join(s.environments(), removedPrefix+"x")
 	if err := os.MkdirAll(filepath.Join(left, "state"), 0o700); err != nil {
 		t.Fatal(err)
@@ -248,8 +261,13 @@ func TestCrashDuringReplacement(t *testing.T) {
 	if _, err := Open(s.dir); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it is still there: %v", err)
+	for _, gone := range []string{left, s.session("half")} {
+		if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there: %v", gone, err)
+		}
+	}
+	if _, err := os.Stat(s.session("making", "lock")); err != nil {
+		t.Errorf("the session that is being made: %v", err)
 	}
 	// And a crash before the first binding is no session at all.
 	l, err := s.LockSession("b")
