@@ -156,7 +156,9 @@ func (a *agent) judge(what string, began time.Time, err error) (effect, error) {
 	case kind == protocol.KindOutcomeUnknown && excused:
 		a.tally.count("outcome unknown")
 		return unknown, nil
-	case kind == protocol.KindBackendUnavailable && e.Data.Retryable && excused:
+	case kind == protocol.KindBackendUnavailable && e.Data.Retryable && (excused || a.profile != local):
+		// An engine on a busy machine may be too slow for its limit.
+		a.tally.count("unavailable")
 		return nothing, nil
 	case kind == protocol.KindCancelled && a.service.gone(), kind == protocol.KindBackendUnavailable && a.service.gone():
 		return unknown, nil

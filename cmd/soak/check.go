@@ -64,6 +64,14 @@ func (w *world) check(ctx context.Context) error {
 	if list, err := s.SessionList(ctx, protocol.SessionListParams{}); err != nil || len(list.Sessions) > 0 {
 		return fmt.Errorf("after all were deleted there are the sessions %+v: %w", list.Sessions, err)
 	}
+	// What a service that was killed had made and not yet noted is nobody's.
+	pruned, err := s.BackendPrune(ctx, protocol.BackendPruneParams{})
+	if err != nil {
+		return fmt.Errorf("backend/prune: %s", explain(err))
+	}
+	for range pruned.Resources {
+		w.tally.count("leftovers of crashes pruned")
+	}
 	var after int
 	if err := until(ctx, "the service to close its descriptors", func() (bool, error) {
 		_, after, err = measure(s.cmd.Process.Pid)
