@@ -2,6 +2,7 @@ import { PassThrough } from "node:stream";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type Backend, type Delegate, type DelegateOptions, delegate } from "../src/index.js";
 import { Peer } from "../src/peer.js";
+import { gate } from "./backend.js";
 import { Far } from "./far.js";
 import { Host, token } from "./host.js";
 
@@ -367,6 +368,27 @@ describe("a peer that fails", () => {
     });
     expect(far.host.frames.filter(({ method }) => method === "initialize")).toHaveLength(1);
     expect(await host.end()).toBeUndefined();
+  });
+});
+
+describe("a peer that ends after a shutdown", () => {
+  it("has not failed, however late its reply passes the adapter", async () => {
+    const late = gate();
+    const { far, host } = await delegated([], (d) => ({
+      ...d,
+      forward: async (method, data, context) => {
+        const reply = await d.forward(method, data, context);
+        await late.promise;
+        return reply;
+      },
+    }));
+    host.send({ id: "1", method: "shutdown", data: { remove: false } });
+    await far.answer("shutdown", {});
+    far.output.end();
+    await vi.waitFor(() => expect(far.close).toHaveBeenCalledTimes(1));
+    late.open();
+    expect((await host.reply("1")).data).toEqual({});
+    expect(await host.done).toBeUndefined();
   });
 });
 
