@@ -77,4 +77,4 @@ editor-extension/node_modules: editor-extension/package-lock.json
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin dist .tools editor-extension/node_modules
+	rm -rf bin dist .tools editor-extension/node_modules editor-extension/packages/{*,*/examples}/dist
