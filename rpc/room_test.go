@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -33,20 +35,16 @@ func TestUnreadAnswers(t *testing.T) {
 		t.Errorf("unread answers have %d bytes, at most %d may be", taken, maxAnswers)
 	}
 	whole, cancelled := 0, 0
-	for range requests {
-		msg := p.answer()
-		if e, ok := msg["error"].(map[string]any); ok {
-			if e["code"] != float64(protocol.CodeCancelled) {
-				t.Fatalf("a request gets %v", e)
-			}
+	for whole+cancelled < requests {
+		// To decode that much takes long under the race detector.
+		switch n, begins := p.skip(); {
+		case n > protocol.MaxFileBytes/3*4:
+			whole++
+		case strings.Contains(begins, fmt.Sprint(`"code":`, int(protocol.CodeCancelled))):
 			cancelled++
-			continue
+		case !strings.Contains(begins, `"method":`):
+			t.Fatalf("a request gets %s", begins)
 		}
-		data := msg["result"].(map[string]any)["data"].(string)
-		if want := (protocol.MaxFileBytes + 2) / 3 * 4; len(data) != want {
-			t.Fatalf("an answer has %d bytes of base64, want %d", len(data), want)
-		}
-		whole++
 	}
 	if whole != requests-1 || cancelled != 1 {
 		t.Errorf("%d whole answers and %d cancelled ones", whole, cancelled)
@@ -58,6 +56,28 @@ func TestUnreadAnswers(t *testing.T) {
 	if h.server.room.taken != 0 || len(h.server.room.waiting) != 0 {
 		t.Errorf("%d bytes stay taken when all has been read", h.server.room.taken)
 	}
+}
+
+// skip takes the next message undecoded and returns its length and how it begins.
+func (p *player) skip() (n int, begins string) {
+	header, err := p.in.ReadString('\n')
+	if err == nil {
+		n, err = strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(header, "Content-Length: ")))
+	}
+	if err == nil {
+		_, err = p.in.Discard(len("\r\n"))
+	}
+	head := make([]byte, min(n, 128))
+	if err == nil {
+		_, err = io.ReadFull(p.in, head)
+	}
+	if err == nil {
+		_, err = p.in.Discard(n - len(head))
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+	return n, string(head)
 }
 
 // TestRoom shares in order, also with one that asks for more than there is.
