@@ -23,10 +23,12 @@ type machine struct {
 	name string
 }
 
-// Exit statuses of a shell whose program was not started.
+// Exit statuses: of a shell whose program was not started, and of an attach that
+// found the environment gone.
 const (
 	exitNotExecutable = 126
 	exitNotFound      = 127
+	exitGone          = 4
 )
 
 // gate keeps input back until the far end has printed the mark: what a startup

@@ -79,22 +79,22 @@ func (m machine) tell(err error, p profile.Profile) error {
 	return err
 }
 
-// ask asks the site on the binding's machine something.
-func (h *host) ask(ctx context.Context, b backends.Binding, p backends.Progress, timeout time.Duration, r remote.SiteRequest) (remote.SiteReply, error) {
+// ask asks the site on the binding's machine something. sent reports whether the
+// machine may have done it, when there is an error.
+func (h *host) ask(ctx context.Context, b backends.Binding, p backends.Progress, timeout time.Duration, r remote.SiteRequest) (reply remote.SiteReply, sent bool, err error) {
 	conn, m, key, err := h.backend.reach(ctx, b.Profile, p)
 	if err != nil {
-		return remote.SiteReply{}, err
+		return reply, false, err
 	}
 	defer conn.Close()
 	r.Directory = b.Profile.Workspace
-	var reply remote.SiteReply
 	err = h.backend.withWorker(ctx, m, key, b.Profile, p, func(placed placement) error {
-		r.Sum = placed.sum
+		r.Sum, sent = placed.sum, true
 		var err error
 		reply, err = m.site(ctx, timeout, placed.program, r)
 		return err
 	})
-	return reply, err
+	return reply, sent, err
 }
 
 // record is what is written into the directory of a binding's environment.
@@ -121,9 +121,9 @@ func (h *host) Create(ctx context.Context, b backends.Binding, p backends.Progre
 		ShutdownMS: b.Profile.ShutdownTimeout.Milliseconds(), OlderThanMS: workerAge.Milliseconds(),
 	}
 	for {
-		reply, err := h.ask(ctx, b, p, answerTimeout+b.Profile.ShutdownTimeout, r)
+		reply, sent, err := h.ask(ctx, b, p, answerTimeout+b.Profile.ShutdownTimeout, r)
 		if err != nil {
-			if ctx.Err() != nil || tool.KindOf(err) != tool.BackendUnavailable {
+			if sent {
 				h.undo(ctx, b, r.Record.Nonce)
 			}
 			return err
@@ -201,7 +201,7 @@ func (h *host) undo(ctx context.Context, b backends.Binding, nonce string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	r := remote.SiteRequest{Action: remote.SiteRemove, Record: h.record(b), Replace: nonce}
-	if _, err := h.ask(ctx, b, nil, cleanupTimeout, r); err != nil {
+	if _, _, err := h.ask(ctx, b, nil, cleanupTimeout, r); err != nil {
 		h.backend.log.Warn("an environment's directory may be left for prune", "directory", remote.SiteDirectory(b), "error", err)
 	}
 }
@@ -220,7 +220,7 @@ func (h *host) strange(nonce string) bool {
 
 // Attach finds the environment's directory.
 func (h *host) Attach(ctx context.Context, b backends.Binding) error {
-	reply, err := h.ask(ctx, b, nil, answerTimeout, remote.SiteRequest{Action: remote.SiteFind, Record: h.record(b)})
+	reply, _, err := h.ask(ctx, b, nil, answerTimeout, remote.SiteRequest{Action: remote.SiteFind, Record: h.record(b)})
 	if err != nil {
 		return err
 	}
@@ -303,8 +303,15 @@ func (c *channel) end() error {
 	if err != nil || exit.Code == 0 {
 		return io.EOF
 	}
-	return tool.Errorf(tool.BackendUnavailable, "the attach command on %s exited with %d: %s", c.machine.name, exit.Code,
-		said(connection.Result{Exit: exit, Stderr: c.Stderr()}))
+	said := said(connection.Result{Exit: exit, Stderr: c.Stderr()})
+	if exit.Code == exitGone {
+		return tool.Errorf(tool.EnvironmentLost, "the environment on %s is gone: %s", c.machine.name, said).
+			WithHint("delete the session and open a new one")
+	}
+	failure := tool.Errorf(tool.BackendUnavailable, "the attach command on %s ended with %s: %s", c.machine.name, exit, said).
+		WithHint("look at the worker's log in the environment's directory on that machine")
+	failure.Retryable = exit.Signal != "" // somebody ended it: another one is as good
+	return failure
 }
 
 // Close ends the channel. The command learns of it by the end of its input.
@@ -317,6 +324,6 @@ func (c *channel) Close() error {
 // Remove ends the environment's workers and removes its directory.
 func (h *host) Remove(ctx context.Context, b backends.Binding) error {
 	r := remote.SiteRequest{Action: remote.SiteRemove, Record: h.record(b), ShutdownMS: b.Profile.ShutdownTimeout.Milliseconds()}
-	_, err := h.ask(ctx, b, nil, answerTimeout+b.Profile.ShutdownTimeout, r)
+	_, _, err := h.ask(ctx, b, nil, answerTimeout+b.Profile.ShutdownTimeout, r)
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -404,5 +405,51 @@ func TestCopy(t *testing.T) {
 	second.WorkspaceFolder = filepath.Join(binding.WorkspaceFolder, "nowhere")
 	if env, err := newBackend(t).Open(t.Context(), second, nil); err == nil {
 		t.Error("a folder that is not there was sent", env.Detach(t.Context()))
+	}
+}
+
+// What keeps the worker from starting is said at once, and not tried for a
+// minute.
+func TestAttachFails(t *testing.T) {
+	box := newBox(t, sshtest.Options{})
+	b := newBackend(t)
+	for name, test := range map[string]struct {
+		spoil func(dir string) error
+		kind  tool.Kind
+		says  string
+	}{
+		"gone":      {os.RemoveAll, tool.EnvironmentLost, "is not there any more"},
+		"no record": {func(dir string) error { return os.Remove(filepath.Join(dir, "environment.json")) }, tool.BackendUnavailable, "belongs to somebody else"},
+		"no state": {func(dir string) error {
+			state := filepath.Join(dir, "state")
+			return errors.Join(os.Remove(state), os.WriteFile(state, nil, 0o600))
+		}, tool.BackendUnavailable, "not a directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			binding := box.newBinding(t)
+			h := &host{backend: b}
+			if err := h.Create(t.Context(), binding, nil); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := os.RemoveAll(directory(binding)); err != nil {
+					t.Error(err)
+				}
+			})
+			if err := test.spoil(directory(binding)); err != nil {
+				t.Fatal(err)
+			}
+			stream, err := h.Dial(t.Context(), binding)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stream.Close()
+			_, err = io.ReadAll(stream)
+			wantKind(t, "the stream", err, test.kind)
+			var e *tool.Error
+			if !errors.As(err, &e) || e.Retryable || !strings.Contains(e.Message, test.says) {
+				t.Errorf("%+v", e)
+			}
+		})
 	}
 }

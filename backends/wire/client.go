@@ -164,6 +164,9 @@ func noHandshake(err error) error {
 		e.Hint = "see whether the program there speaks protocol 4, and prints nothing else to its standard output"
 	case errors.As(err, &said):
 		e.Retryable, e.Hint = said.Retryable, said.Hint
+		if said.Kind == tool.EnvironmentLost {
+			e.Kind = said.Kind
+		}
 	default:
 		e.Retryable = true
 	}

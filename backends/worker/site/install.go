@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -94,6 +95,11 @@ func sweepBeside(own string, olderThan time.Duration, dryRun bool) (wire.SiteRep
 	if err := os.Chtimes(own, now, now); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return reply, tool.Errorf(tool.BackendUnavailable, "mark the worker as used: %w", err).WithPath(own)
 	}
+	if !dryRun {
+		if err := sweepUploads(own, now); err != nil {
+			return reply, err
+		}
+	}
 	parent := filepath.Dir(own)
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -118,4 +124,29 @@ func sweepBeside(own string, olderThan time.Duration, dryRun bool) (wire.SiteRep
 		reply.Swept = append(reply.Swept, dir)
 	}
 	return reply, nil
+}
+
+// uploadPrefix begins the names of programs that are being sent; staleUpload is
+// how long after its last byte one counts as given up.
+const (
+	uploadPrefix = ".upload-"
+	staleUpload  = time.Hour
+)
+
+// sweepUploads removes what uploads that were cut off have left.
+func sweepUploads(own string, now time.Time) error {
+	entries, err := os.ReadDir(own)
+	if err != nil {
+		return tool.Errorf(tool.BackendUnavailable, "list uploads: %w", err).WithPath(own)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !strings.HasPrefix(e.Name(), uploadPrefix) || now.Sub(info.ModTime()) < staleUpload {
+			continue
+		}
+		if err := os.Remove(filepath.Join(own, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return tool.Errorf(tool.BackendUnavailable, "remove an old upload: %w", err).WithPath(own)
+		}
+	}
+	return nil
 }

@@ -382,8 +382,14 @@ func TestSweep(t *testing.T) {
 			check(t, os.Chtimes(filepath.Join(parent, name), old, old))
 		}
 	}
+	own := filepath.Join(parent, "v3-0123456789abcdef")
+	for name, age := range map[string]time.Duration{"caisson": 2 * staleUpload, uploadPrefix + "old": 2 * staleUpload, uploadPrefix + "new": 0} {
+		path := filepath.Join(own, name)
+		check(t, os.WriteFile(path, nil, 0o700))
+		check(t, os.Chtimes(path, time.Now(), time.Now().Add(-age)))
+	}
 	for _, dryRun := range []bool{true, false} {
-		reply, err := sweepBeside(filepath.Join(parent, "v3-0123456789abcdef"), time.Minute, dryRun)
+		reply, err := sweepBeside(own, time.Minute, dryRun)
 		if want := []string{filepath.Join(parent, "v1-0123456789abcdef")}; err != nil || !slices.Equal(reply.Swept, want) {
 			t.Fatalf("%+v, %v", reply, err)
 		}
@@ -391,5 +397,8 @@ func TestSweep(t *testing.T) {
 	entries, err := os.ReadDir(parent)
 	if err != nil || len(entries) != 3 {
 		t.Errorf("left: %v, %v", entries, err)
+	}
+	if entries, err = os.ReadDir(own); err != nil || len(entries) != 2 || entries[0].Name() != uploadPrefix+"new" {
+		t.Errorf("left of uploads: %v, %v", entries, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker"
 	"github.com/caisson-dev/caisson/backends/worker/site"
 )
@@ -23,6 +24,8 @@ const (
 	// ExitIdle is a worker that ended because nobody was connected for its
 	// lifetime.
 	ExitIdle = 3
+	// ExitGone is an attach that found its environment gone.
+	ExitGone = 4
 )
 
 // Main runs the subcommands worker, init, attach and site on the standard streams
@@ -73,6 +76,9 @@ func exitCode(command string, err error) int {
 		return ExitUsage
 	}
 	fmt.Fprintf(os.Stderr, "caisson %s: %v\n", command, err)
+	if tool.KindOf(err) == tool.EnvironmentLost {
+		return ExitGone
+	}
 	return ExitFailure
 }
 
