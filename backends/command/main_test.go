@@ -56,7 +56,7 @@ func play(part string, args []string) int {
 	case "plain":
 		return plain(args)
 	case "stubborn": // ends neither when told nor its children
-		child := exec.Command("sh", "-c", "trap '' TERM HUP; sleep 300") //nolint:noctx // that is the point
+		child := exec.Command("sh", "-c", "trap '' TERM HUP; sleep 300")
 		if err := child.Start(); err != nil {
 			return 1
 		}

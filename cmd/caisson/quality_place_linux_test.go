@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,6 +34,7 @@ type place struct {
 	wrap                  []string // what starts the program, if not the test itself
 	program               string   // the program itself
 	far                   []string // where environments behind ssh are made
+	adapters              []string // where those of adapters are
 	undo                  []func() error
 }
 
@@ -58,6 +60,9 @@ func newPlace(t testing.TB, profiles members) *place {
 	for _, profile := range profiles {
 		if m, ok := profile.(members); ok && m["backend"] == "ssh" {
 			p.far = append(p.far, m["workspace"].(string))
+		}
+		if m, ok := profile.(members); ok && m["backend"] == "command" {
+			p.adapters = append(p.adapters, filepath.Dir(m["workspace"].(string)))
 		}
 	}
 	err = errors.Join(os.Mkdir(p.folder, 0o700), os.WriteFile(p.config(), config, 0o600))
@@ -121,7 +126,7 @@ func (p *place) workers() []int {
 	for _, proc := range procs {
 		line, err := os.ReadFile(filepath.Join(proc, "cmdline"))
 		pid, atoiErr := strconv.Atoi(filepath.Base(proc))
-		for _, state := range append([]string{p.state()}, p.far...) {
+		for _, state := range slices.Concat([]string{p.state()}, p.far, p.adapters) {
 			if err == nil && atoiErr == nil && bytes.Contains(line, []byte("--state="+state)) && bytes.Contains(line, []byte("\x00worker\x00")) {
 				pids = append(pids, pid)
 			}

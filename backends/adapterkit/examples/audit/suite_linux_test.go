@@ -61,13 +61,18 @@ func audited(t *testing.T, log string, argv ...string) []string {
 func newProfile(t *testing.T, mode, ceiling tool.Mode) profile.Profile {
 	t.Helper()
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	// As it is built for users, where that is at hand: this test is about what stands
+	// before it.
+	program := os.Getenv("CAISSON_TEST_PROGRAM")
+	if program == "" {
+		var err error
+		if program, err = os.Executable(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return profile.Profile{
 		Name: "audited", Backend: profile.Command, Workspace: filepath.Join(dir, "workspace"),
-		Command: audited(t, filepath.Join(dir, "audit.jsonl"), self, "worker",
+		Command: audited(t, filepath.Join(dir, "audit.jsonl"), program, "worker",
 			"--state="+filepath.Join(dir, "state"), "--permission-mode="+string(mode), "--max-permission-mode="+string(ceiling)),
 		PermissionMode: mode, MaxPermissionMode: ceiling,
 		Timeout: time.Minute, ShutdownTimeout: time.Minute, Lifetime: 10 * time.Minute,
