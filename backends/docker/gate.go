@@ -1,6 +1,9 @@
 package docker
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -25,10 +28,21 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := g.inner.RoundTrip(r)
 	if err != nil {
 		g.ended()
-		return nil, err
+		return nil, ofContext(r.Context(), err)
 	}
 	response.Body = &gatedBody{ReadCloser: response.Body, ended: sync.OnceFunc(g.ended)}
 	return response, nil
+}
+
+// ofContext is err, or when ctx is over that: net/http returns the cause of the
+// end as it is, which whoever asks takes for a daemon that cannot be reached, and
+// the request for one that did nothing.
+func ofContext(ctx context.Context, err error) error {
+	over := ctx.Err()
+	if over == nil || errors.Is(err, over) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", over, context.Cause(ctx))
 }
 
 // ended is called at the end of each request. Closing what is idle also has

@@ -1,12 +1,15 @@
 package docker
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // A connection that a request was using when the engine was closed is closed
@@ -57,5 +60,37 @@ func TestConnectionsEndAfterClose(t *testing.T) {
 	case <-closed:
 	case <-time.After(10 * time.Second): // less than an idle connection is kept
 		t.Error("the connection is still open")
+	}
+}
+
+// What its caller ends is no daemon that cannot be reached: it has the kind of
+// the cause, and nobody says that it did nothing.
+func TestRequestIsEnded(t *testing.T) {
+	path := filepath.Join(privateDir(t), "d.sock")
+	l := must(net.Listen("unix", path))(t)
+	asked := make(chan struct{}, 8)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Api-Version", "1.41")
+		if r.Method == http.MethodDelete {
+			asked <- struct{}{}
+			<-r.Context().Done()
+			return
+		}
+		_, _ = w.Write([]byte(`{}`))
+	})}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() { server.Close(); <-served })
+	e := must(newEngine(endpoint{Host: "unix://" + path}))(t)
+	defer e.close()
+	ctx, stop := context.WithCancelCause(t.Context())
+	go func() {
+		<-asked
+		stop(tool.Errorf(tool.Cancelled, "the service is shutting down"))
+	}()
+	err := e.removeVolume(ctx, "v")
+	if !errors.Is(err, context.Canceled) || tool.KindOf(err) != tool.Cancelled {
+		t.Errorf("got %v of kind %q", err, tool.KindOf(err))
 	}
 }
