@@ -226,3 +226,22 @@ func (s *speaker) answer(id int, result any) {
 		return
 	}
 }
+
+// memory is a figure of /proc/PID/status, in bytes.
+func memory(t testing.TB, pid int, name string) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "\n"+name+":")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		t.Fatalf("no %s in the status of %d", name, pid)
+	}
+	n, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n << 10
+}
