@@ -71,7 +71,7 @@ func newSchemas(t *testing.T) *schemas {
 		if m.Result != nil {
 			s.results[m.Name] = reflect.TypeOf(m.Result).Name()
 		}
-		if m.Direction == protocol.ToClient && m.Params != nil {
+		if m.Direction != protocol.ToServer && m.Params != nil {
 			s.params[m.Name] = reflect.TypeOf(m.Params).Name()
 		}
 	}

@@ -124,6 +124,11 @@ func (h *host) end(ctx context.Context) error {
 	select {
 	case <-s.program.Exited():
 		return s.Close()
+	default:
+	}
+	select {
+	case <-s.program.Exited():
+		return s.Close()
 	case <-ctx.Done():
 		return tool.Errorf(tool.Timeout, "the adapter %s has not ended yet", h.name())
 	}

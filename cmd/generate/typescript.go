@@ -166,7 +166,7 @@ func (w *writer) methods(all []protocol.Method, name, doc string, d protocol.Dir
 	w.doc("", doc)
 	w.line("export interface %s {", name)
 	for _, m := range all {
-		if m.Direction != d || m.Notification != notification {
+		if m.Direction != d && m.Direction != protocol.BothWays || m.Notification != notification {
 			continue
 		}
 		w.doc("  ", m.Doc)

@@ -74,6 +74,8 @@ type Direction string
 const (
 	ToServer Direction = "clientToServer"
 	ToClient Direction = "serverToClient"
+	// BothWays is a notification that either side sends.
+	BothWays Direction = "bothWays"
 )
 
 // Method describes one method of the protocol.
@@ -109,8 +111,10 @@ func Methods() []Method {
 		tell(MethodInitialized, Empty{}, "Tells that the client has the answer to initialize."),
 		request(MethodShutdown, nil, nil, "Detaches from every environment; only exit may follow."),
 		tell(MethodExit, nil, "Ends the service: exit code 0, or 1 without shutdown."),
-		tell(MethodCancel, CancelParams{}, "Cancels a request."),
-		event(MethodCancel, CancelParams{}, "Tells that nobody waits for the answer to a request of the service any more."),
+		{
+			Name: MethodCancel, Direction: BothWays, Notification: true, Params: CancelParams{},
+			Doc: "Cancels a request of the other side.",
+		},
 		event(MethodProgress, ProgressParams{}, "Tells how a request gets on."),
 		tell(MethodSetTrace, SetTraceParams{}, "Sets how much $/logTrace tells."),
 		event(MethodLogTrace, LogTraceParams{}, "One line of trace."),

@@ -1308,7 +1308,7 @@ export interface ClientNotifications {
   initialized: Empty;
   /** Ends the service: exit code 0, or 1 without shutdown. */
   exit: undefined;
-  /** Cancels a request. */
+  /** Cancels a request of the other side. */
   "$/cancelRequest": CancelParams;
   /** Sets how much $/logTrace tells. */
   "$/setTrace": SetTraceParams;
@@ -1316,7 +1316,7 @@ export interface ClientNotifications {
 
 /** Notifications that the service sends, by method. */
 export interface ServerNotifications {
-  /** Tells that nobody waits for the answer to a request of the service any more. */
+  /** Cancels a request of the other side. */
   "$/cancelRequest": CancelParams;
   /** Tells how a request gets on. */
   "$/progress": ProgressParams;
