@@ -41,13 +41,18 @@ func play(part string, args []string) int {
 		fmt.Println(strings.Repeat("x", 70<<10))
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	case "late-garbage": // after a good beginning
-		respond(func(f frame) any { return initialized(f) }, func(frame) { fmt.Println("debug: starting up") })
+		respond(func(f frame) any {
+			if f.Method != wire.MethodInitialize {
+				fmt.Println("debug: about to answer")
+			}
+			return initialized(f)
+		})
 	case "silent":
 		_, _ = io.Copy(io.Discard, os.Stdin)
 	case "deaf": // and does not end by itself either
 		time.Sleep(time.Hour)
 	case "version":
-		respond(func(f frame) any { return map[string]any{"version": 3, "root": "/w"} }, nil)
+		respond(func(f frame) any { return map[string]any{"version": 3, "root": "/w"} })
 		return note(args[0], "ended in order")
 	case "leaks-secrets": // to its log, and dies by it
 		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
@@ -61,10 +66,10 @@ func play(part string, args []string) int {
 			return 1
 		}
 		_ = note(args[0], fmt.Sprint(child.Process.Pid))
-		respond(func(f frame) any { return initialized(f) }, nil)
+		respond(func(f frame) any { return initialized(f) })
 		time.Sleep(time.Hour)
 	case "bad-end":
-		respond(func(f frame) any { return initialized(f) }, nil)
+		respond(func(f frame) any { return initialized(f) })
 		fmt.Fprintln(os.Stderr, "could not remove the machine vm-17")
 		return 5
 	}
@@ -97,7 +102,7 @@ func initialized(f frame) any {
 }
 
 // respond answers each frame until the input ends.
-func respond(answer func(frame) any, after func(frame)) {
+func respond(answer func(frame) any) {
 	in := bufio.NewReader(os.Stdin)
 	out := json.NewEncoder(os.Stdout)
 	for {
@@ -110,9 +115,6 @@ func respond(answer func(frame) any, after func(frame)) {
 			return
 		}
 		_ = out.Encode(map[string]any{"id": f.ID, "data": answer(f)})
-		if after != nil {
-			after(f)
-		}
 	}
 }
 
