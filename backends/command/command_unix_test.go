@@ -9,9 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -396,115 +394,5 @@ func TestCancel(t *testing.T) {
 	}
 	if text, err := bash(t, e, "again"); err != nil || text != "answered again" {
 		t.Errorf("afterwards: %q, %v", text, err)
-	}
-}
-
-// TestEnd: an adapter ends by the end of its input, and the environment with it.
-func TestEnd(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "log")
-	b := playing(t, "plain", log)
-	e := open(t, b, Options{})
-	if err := errors.Join(e.Shutdown(t.Context()), e.Detach(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	if l := lines(t, log); l[len(l)-1] != "ended" {
-		t.Errorf("it said %q", l)
-	}
-	b.Provisioned = true
-	if _, err := New(Options{}).Open(t.Context(), b, nil); tool.KindOf(err) != tool.EnvironmentLost || hintOf(err) == "" {
-		t.Errorf("opened again: %v", err)
-	}
-}
-
-// TestBadEnd: an exit code says that something could not be cleaned up.
-func TestBadEnd(t *testing.T) {
-	e := open(t, playing(t, "bad-end"), Options{})
-	err := e.Shutdown(t.Context())
-	if tool.KindOf(err) != tool.OutcomeUnknown || !strings.Contains(err.Error(), "exit status 5") || !strings.Contains(err.Error(), "vm-17") {
-		t.Errorf("ended with %v", err)
-	}
-}
-
-// TestForce: after its budget an adapter is killed, with its whole tree, and the
-// error says what that means.
-func TestForce(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "log")
-	b := playing(t, "stubborn", log)
-	b.Profile.ShutdownTimeout = 200 * time.Millisecond
-	e := open(t, b, Options{})
-	child, err := strconv.Atoi(lines(t, log)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = e.Shutdown(t.Context())
-	if tool.KindOf(err) != tool.OutcomeUnknown || !strings.Contains(err.Error(), "200ms") || !strings.Contains(err.Error(), "killed") {
-		t.Errorf("ended with %v", err)
-	}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(patience)
-	for syscall.Kill(child, 0) == nil && !zombie(child) {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("its child lives on")
-		}
-	}
-}
-
-func zombie(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	return err == nil && strings.Contains(string(stat), ") Z ")
-}
-
-// TestDetachIsBounded: whoever lets go does not wait for longer than it can, and an
-// adapter that needs longer has its own budget.
-func TestDetachIsBounded(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "log")
-	b := playing(t, "stubborn", log)
-	b.Profile.ShutdownTimeout = 2 * time.Second
-	e := open(t, b, Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := e.Detach(ctx); tool.KindOf(err) != tool.Timeout {
-		t.Errorf("detached with %v", err)
-	}
-	// Its end comes all the same.
-	s := e.(*environment).host.current
-	select {
-	case <-s.program.Exited():
-	case <-time.After(patience):
-		t.Error("it lives on")
-	}
-}
-
-func TestCheck(t *testing.T) {
-	for part, test := range map[string]struct {
-		ok   bool
-		last string
-	}{
-		"plain":           {true, "end"},
-		"missing-library": {false, "protocol"},
-		"garbage":         {false, "protocol"},
-		"version":         {false, "protocol"}, // it answers before initialize
-	} {
-		log := filepath.Join(t.TempDir(), "log")
-		h := New(Options{}).Check(t.Context(), playing(t, part, log).Profile)
-		if h.OK != test.ok {
-			t.Errorf("%s: %+v", part, h)
-		}
-		for _, c := range h.Checks {
-			if c.Detail == "" || !c.OK && c.Hint == "" || !c.OK && c.Name != test.last && c.Name != "end" {
-				t.Errorf("%s: %+v", part, c)
-			}
-		}
-		if part == "plain" {
-			if l := lines(t, log); strings.Contains(strings.Join(l, " "), "initialize") {
-				t.Errorf("the check made an environment: %q", l)
-			}
-		}
-	}
-	if h := New(Options{}).Check(t.Context(), profile.Profile{Command: []string{"/no/such/adapter"}}); h.OK || len(h.Checks) != 1 {
-		t.Errorf("%+v", h)
 	}
 }
