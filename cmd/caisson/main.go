@@ -93,7 +93,7 @@ hand what it does for them. Without a configuration file there is one profile,
 	completeFlag(root, "log-level", oneOf("debug", "info", "warn", "error"))
 	root.AddCommand(
 		a.serveCommand(), a.callCommand(), a.profileCommand(), a.sessionCommand(), a.pruneCommand(),
-		a.doctorCommand(), a.schemaCommand(), a.versionCommand(), exitCodesTopic(),
+		a.doctorCommand(), a.adapterCommand(), a.schemaCommand(), a.versionCommand(), exitCodesTopic(),
 	)
 	root.AddCommand(farEndCommands()...)
 	return root

@@ -1,0 +1,286 @@
+// Package check drives the worker protocol, clause by clause, against a program
+// that should speak it: for authors of adapters, who learn what their program does
+// not keep to and see the frames that prove it. It trusts nothing of what it starts
+// but its exit: every wait has a limit, and what an adapter leaves running is found,
+// reported and ended.
+package check
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// The limits of a check where [Options] name none.
+const (
+	// DefaultPatience is how long a reply may take.
+	DefaultPatience = 10 * time.Second
+	// DefaultEnding is how long an adapter may take from the end of its input to
+	// its exit; the protocol's budget for one.
+	DefaultEnding = 60 * time.Second
+	// DefaultParallel is how many adapters run at once.
+	DefaultParallel = 4
+)
+
+// Options say what to check.
+type Options struct {
+	// Command is the program and its arguments: an absolute path, or a name that is
+	// looked up in PATH.
+	Command []string
+	// Clauses are the names of those to drive; empty means all.
+	Clauses []string
+	// Patience, Ending and Parallel are as the constants; 0 means those.
+	Patience, Ending time.Duration
+	Parallel         int
+}
+
+// Verdict says how an adapter stands to one clause.
+type Verdict string
+
+// The verdicts.
+const (
+	Kept   Verdict = "kept"
+	Broken Verdict = "broken"
+	// NotOffered is a clause about what the adapter neither announces nor answers.
+	NotOffered Verdict = "not offered"
+)
+
+// Clause is one rule of the protocol.
+type Clause struct {
+	Name string `json:"name"`
+	// Section is that of the protocol's document.
+	Section string `json:"section"`
+	// Says is the rule in a few words.
+	Says string `json:"says"`
+}
+
+// Result is what came of one clause.
+type Result struct {
+	Clause
+	Verdict Verdict `json:"verdict"`
+	// Detail says what was expected and what came, or why the clause does not
+	// apply.
+	Detail string `json:"detail,omitempty"`
+	// Frames are those exchanged for a broken clause, "→" to the adapter and "←"
+	// from it, without the token and the values of variables.
+	Frames []string `json:"frames,omitempty"`
+	// Stderr is the end of what the adapter said there, for a broken clause.
+	Stderr string `json:"stderr,omitempty"`
+}
+
+// Report is the outcome of a check.
+type Report struct {
+	Command      []string `json:"command"`
+	Capabilities []string `json:"capabilities"`
+	// Mode is the permission mode that commands were run in; empty when the adapter
+	// runs none.
+	Mode    string   `json:"mode,omitempty"`
+	Results []Result `json:"results"`
+	// Left are processes that the adapter left running, which were ended.
+	Left []string `json:"left,omitempty"`
+}
+
+// Count is how many results have the verdict.
+func (r Report) Count(v Verdict) (n int) {
+	for _, result := range r.Results {
+		if result.Verdict == v {
+			n++
+		}
+	}
+	return n
+}
+
+// Clauses are all clauses, in the order of the protocol's document.
+func Clauses() []Clause {
+	var list []Clause
+	for _, c := range clauses() {
+		list = append(list, c.Clause)
+	}
+	return list
+}
+
+// Run drives the clauses. It fails when there is nothing to check: no such clause,
+// no such program, or one that does not even answer a good initialize. What an
+// adapter does wrong is in the report.
+func Run(ctx context.Context, o Options) (Report, error) {
+	chosen, err := choose(o.Clauses)
+	if err != nil {
+		return Report{}, err
+	}
+	if len(o.Command) == 0 {
+		return Report{}, errors.New("no command to check")
+	}
+	dir, err := os.MkdirTemp("", "caisson-check-")
+	if err != nil {
+		return Report{}, err
+	}
+	r := &run{Options: withDefaults(o), dir: dir, marker: "caisson-check-" + strings.ToLower(rand.Text())}
+	report, err := r.all(ctx, chosen)
+	report.Left = endLeft(r.marker)
+	return report, errors.Join(err, os.RemoveAll(dir))
+}
+
+func withDefaults(o Options) Options {
+	if o.Patience <= 0 {
+		o.Patience = DefaultPatience
+	}
+	if o.Ending <= 0 {
+		o.Ending = DefaultEnding
+	}
+	if o.Parallel <= 0 {
+		o.Parallel = DefaultParallel
+	}
+	return o
+}
+
+func choose(names []string) ([]clause, error) {
+	all := clauses()
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(c clause) bool { return c.Name == name }) {
+			return nil, fmt.Errorf("there is no clause %q", name)
+		}
+	}
+	if len(names) > 0 {
+		all = slices.DeleteFunc(all, func(c clause) bool { return !slices.Contains(names, c.Name) })
+	}
+	return all, nil
+}
+
+// run is one check.
+type run struct {
+	Options
+	dir string
+	// marker stands in every command that runs, so that what is left of them is
+	// found.
+	marker string
+	known  knowledge
+
+	mu sync.Mutex
+	// noted are breaches that showed while another clause was driven.
+	noted map[string]Result
+}
+
+// knowledge is what the first connection found out for all clauses.
+type knowledge struct {
+	capabilities []string
+	// local says that the adapter's files are those of this machine.
+	local bool
+	// mode is what commands run in, empty when none do.
+	mode string
+}
+
+// all drives the clauses: those that can share a connection one after the other on
+// one, the others beside them on their own.
+func (r *run) all(ctx context.Context, chosen []clause) (Report, error) {
+	first, err := r.acquaint(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{Command: r.Command, Capabilities: r.known.capabilities, Mode: r.known.mode, Results: make([]Result, len(chosen))}
+	slots := make(chan struct{}, r.Parallel)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		slots <- struct{}{}
+		defer func() { <-slots }()
+		shared := first
+		for i, c := range chosen {
+			if c.alone {
+				continue
+			}
+			if shared == nil || shared.unusable() {
+				shared.close()
+				shared = r.connected(ctx)
+			}
+			report.Results[i] = r.drive(ctx, c, shared)
+		}
+		shared.close()
+	})
+	for i, c := range chosen {
+		if !c.alone {
+			continue
+		}
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			report.Results[i] = r.drive(ctx, c, nil)
+		})
+	}
+	wg.Wait()
+	for i, result := range report.Results {
+		if noted, ok := r.noted[result.Name]; ok && result.Verdict != Broken {
+			noted.Clause = result.Clause
+			report.Results[i] = noted
+		}
+	}
+	return report, ctx.Err()
+}
+
+// acquaint makes the first connection and learns what the others need to know.
+func (r *run) acquaint(ctx context.Context) (*peer, error) {
+	var p *peer
+	t := &trial{run: r, ctx: ctx, clause: clause{Clause: Clause{Name: "initialize"}}}
+	v := t.judge(func() {
+		p = t.open()
+		r.known.capabilities = t.initialize(p).Capabilities
+		t.peer = p
+		r.known.local = p.rootIsHere()
+		for _, mode := range []string{"standard", "unconfined"} {
+			if t.execute("bash", args{"command": "true"}, mode).refused == "" {
+				r.known.mode = mode
+				return
+			}
+		}
+	})
+	if v.Verdict == Broken {
+		return nil, fmt.Errorf("no adapter: %s\n%s", v.Detail, strings.Join(append(v.Frames, v.Stderr), "\n"))
+	}
+	return p, nil
+}
+
+// connected is a new connection for the clauses that share one.
+func (r *run) connected(ctx context.Context) *peer {
+	var p *peer
+	t := &trial{run: r, ctx: ctx}
+	t.judge(func() {
+		p = t.open()
+		t.initialize(p)
+	})
+	return p
+}
+
+// drive drives one clause, on the shared connection or on its own.
+func (r *run) drive(ctx context.Context, c clause, shared *peer) Result {
+	t := &trial{run: r, ctx: ctx, clause: c, peer: shared}
+	if shared != nil {
+		shared.begin(t)
+	}
+	result := t.judge(func() {
+		if shared == nil && !c.bare {
+			t.peer = t.open()
+			t.initialize(t.peer)
+		}
+		c.drive(t)
+	})
+	for _, p := range t.own {
+		p.close()
+	}
+	return result
+}
+
+// note keeps a breach of another clause than the one that is driven.
+func (r *run) note(name, detail string, p *peer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.noted == nil {
+		r.noted = make(map[string]Result)
+	}
+	if _, ok := r.noted[name]; !ok {
+		r.noted[name] = Result{Verdict: Broken, Detail: detail, Frames: p.shown(), Stderr: p.said()}
+	}
+}

@@ -1,0 +1,163 @@
+package check
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+func tokens() []clause {
+	return []clause{
+		rule("token-wrong", sectionFrames, "a frame with another token is an error", func(t *trial) {
+			t.refusesToken("a token that is not the first one", strings.Repeat("0", 64))
+		}),
+		rule("token-missing", sectionFrames, "a frame without the token is an error", func(t *trial) {
+			t.refusesToken("no token", nil)
+		}),
+		rule("token-fixed", sectionFrames, "the first initialize fixes the token, and no later one does", func(t *trial) {
+			method, data := t.harmless()
+			other := strings.Repeat("1", 64)
+			w := t.peer.expect("check-token", "initialize", 1)
+			t.peer.send(args{"id": "check-token", "method": "initialize", "token": other, "data": t.peer.binding()})
+			t.want(t.await(w).failed != "", "initialize with another token than the first one must be an error")
+			r := t.ask(method, data)
+			t.want(r.failed == "", "the first token must go on to be the right one, but %s says %s", method, r.failed)
+		}).apart(),
+	}
+}
+
+// refusesToken asks for what works with the right token.
+func (t *trial) refusesToken(why string, token any) {
+	method, data := t.harmless()
+	id := "check-" + t.clause.Name
+	w := t.peer.expect(id, method, 1)
+	t.peer.send(args{"id": id, "method": method, "token": token, "data": data})
+	t.want(t.await(w).failed != "", "%s must be an error", why)
+	r := t.ask(method, data)
+	t.want(r.failed == "", "with the right token it must go on, but %s says %s", method, r.failed)
+}
+
+// harmless is a request that the adapter answers well.
+func (t *trial) harmless() (method string, data args) {
+	if r := t.execute("list_files", args{}, ""); r.refused == "" {
+		return "execute", t.call("list_files", args{}, "")
+	}
+	for _, method := range []string{"process/list", "tools/list"} {
+		if r := t.ask(method, args{}); r.failed == "" {
+			return method, args{}
+		}
+	}
+	t.notOffered("it answers none of list_files, process/list and tools/list")
+	return "", nil
+}
+
+func beginning() []clause {
+	return []clause{
+		rule("initialize-reply", sectionInitialize, "the reply has version 4, the root with its symlinks resolved, and capabilities", driveInitialized).unprepared(),
+		rule("version", sectionInitialize, "another version is refused", func(t *trial) {
+			for _, version := range []any{3, 5, nil} {
+				p := t.open()
+				t.on(p).refuses("the version is another one than 4", "initialize", p.binding().with("version", version))
+				t.want(!p.rootIsHere(), "nothing may be done for another version, but the root was made")
+			}
+		}).unprepared(),
+		rule("before-initialize", sectionInitialize, "everything else is refused before initialize", func(t *trial) {
+			p := t.open()
+			for _, method := range []string{"execute", "process/list", "tools/list", "export/read"} {
+				t.on(p).refuses("it comes before initialize", method, t.call("list_files", args{}, ""))
+			}
+		}).unprepared(),
+		rule("failed-initialize", sectionInitialize, "after a failed initialize a new connection is needed", func(t *trial) {
+			p := t.open()
+			t.on(p).refuses("the version is 3", "initialize", p.binding().with("version", 3))
+			w := p.request("initialize", p.binding())
+			select {
+			case <-p.ended: // it may have ended, too
+			case r := <-w.replies:
+				t.want(r.failed != "", "an initialize after one that failed must be refused")
+			}
+		}).unprepared(),
+		rule("names", sectionInitialize, "session and identity are one path component, root is absolute", func(t *trial) {
+			for _, bad := range []struct{ member, value string }{{"session", "../x"}, {"session", ""}, {"identity", ".."}, {"root", "relative"}} {
+				p := t.open()
+				t.on(p).refuses(bad.member+" is "+bad.value, "initialize", p.binding().with(bad.member, bad.value))
+			}
+		}).unprepared(),
+		rule("binding-repeat", sectionInitialize, "the same initialize may be repeated", func(t *trial) {
+			r := t.ask("initialize", t.peer.binding())
+			t.want(r.failed == "", "an initialize that is the same must be accepted: %s", r.failed)
+			t.object("the reply", r.data, "version:number root:string")
+		}),
+		rule("binding-immutable", sectionInitialize, "the binding never changes", func(t *trial) {
+			b := t.peer.binding()
+			for name, changed := range map[string]args{
+				"root": b.with("root", t.peer.root+"-2"), "session": b.with("session", "other"), "identity": b.with("identity", "other"),
+				"environment":              b.with("environment", map[string]string{"CAISSON_CHECK": "other"}),
+				"remove_workspace_on_exit": b.with("remove_workspace_on_exit", true),
+			} {
+				t.refuses("its "+name+" is not that of the first", "initialize", changed)
+			}
+		}),
+		rule("binding-environment", sectionInitialize, "environment may be left out when it is repeated, and stays as first given", func(t *trial) {
+			r := t.ask("initialize", t.peer.binding().with("environment", nil))
+			t.want(r.failed == "", "an initialize without environment means as first given: %s", r.failed)
+			t.seesVariable("after an initialize without environment")
+		}).apart(),
+		rule("environment", sectionInitialize, "commands have the variables of environment", func(t *trial) {
+			t.seesVariable("as initialize gave it")
+		}),
+		rule("root-made", sectionInitialize, "a missing root is made, mode 0700", func(t *trial) {
+			t.needsHere()
+			info, err := os.Stat(t.peer.root)
+			t.want(err == nil && info.IsDir(), "the root must be made: %v", err)
+			t.want(info.Mode().Perm() == 0o700, "the root must be made with mode 0700, not %04o", info.Mode().Perm())
+		}),
+		rule("root-required", sectionInitialize, "with require_existing_workspace a missing root is an error", func(t *trial) {
+			t.needsHere()
+			p := t.open()
+			t.on(p).refuses("the root is missing and require_existing_workspace is set", "initialize", p.binding().with("require_existing_workspace", true))
+			t.want(!p.rootIsHere(), "with require_existing_workspace the root must not be made")
+			p = t.open()
+			t.want(os.Mkdir(p.root, 0o700) == nil, "a directory cannot be made")
+			r := t.on(p).ask("initialize", p.binding().with("require_existing_workspace", true))
+			t.want(r.failed == "", "with require_existing_workspace a root that exists must do: %s", r.failed)
+		}).unprepared(),
+	}
+}
+
+func driveInitialized(t *trial) {
+	p := t.open()
+	real := filepath.Join(p.dir, "real")
+	link := filepath.Join(p.dir, "link")
+	err := os.Mkdir(real, 0o700)
+	if err == nil {
+		err = os.Symlink(real, link)
+	}
+	linked := err == nil && t.known.local
+	b := p.binding()
+	if linked {
+		b = b.with("root", link)
+	}
+	a := t.object("the reply to initialize", t.on(p).must("initialize", b), "version:number root:string capabilities?:list")
+	t.want(a["version"] == 4.0, "version must be 4, not %v", a["version"])
+	for _, c := range list(a["capabilities"]) {
+		t.want(kindOf(c) == "string", "a capability must be a string, not %v", c)
+	}
+	if linked {
+		if real, err = filepath.EvalSymlinks(real); err == nil {
+			t.want(a["root"] == real, "root must be %s, with its symlinks resolved, not %v", real, a["root"])
+		}
+	}
+}
+
+// seesVariable runs a command that prints the variable of the binding.
+func (t *trial) seesVariable(when string) {
+	out := t.command("printf %s \"$CAISSON_CHECK\"")
+	t.want(out["stdout"] == t.peer.secret, "%s, a command must have the variable CAISSON_CHECK with its value", when)
+}
+
+// list is a member that is a list, or none.
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}

@@ -1,0 +1,466 @@
+package check
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/program"
+	"github.com/caisson-dev/caisson/backends/wire"
+)
+
+const (
+	// shownBytes is how much of one frame a report shows, shownFrames how many
+	// frames.
+	shownBytes  = 600
+	shownFrames = 40
+	// stderrBytes is how much of the end of an adapter's stderr is kept.
+	stderrBytes = 4 << 10
+	// maxEvents is how many events are kept for a clause, and how many callbacks.
+	maxEvents = 1000
+	// killing is how long an adapter may take to end after the trial is over,
+	// beyond its budget.
+	killing = 100 * time.Millisecond
+)
+
+// peer is an adapter that was started, and the connection to it.
+type peer struct {
+	run     *run
+	program *program.Program
+	stderr  *tail
+	dir     string // its own; the root is in it
+	root    string
+	// resolved is the root as the adapter says it.
+	resolved string
+	session  string
+	token    string
+	secret   string // the value of the variable CAISSON_CHECK
+
+	ended   chan struct{} // its output has
+	wedged  atomic.Bool   // a reply never came
+	closing atomic.Bool   // what it says is not listened to any more
+
+	mu        sync.Mutex
+	trial     *trial
+	log       []string // frames of the trial
+	dropped   int      // how many more there were
+	next      int
+	pending   map[string]*waiting
+	answered  map[string]bool
+	nameless  chan reply // replies without an id
+	events    []event
+	callbacks []frame
+	bodies    map[string]*body
+	silent    map[string]string // ids with no reply to come, and the clause that says so
+	writing   chan struct{}     // held by who writes
+}
+
+// waiting is a request without its reply yet.
+type waiting struct {
+	id, method string
+	replies    chan reply
+	left       int
+}
+
+// frame is what a peer sends.
+type frame struct {
+	ID       *string         `json:"id"`
+	ParentID string          `json:"parent_id"`
+	Method   string          `json:"method"`
+	Data     json.RawMessage `json:"data"`
+	Error    json.RawMessage `json:"error"`
+	Detail   json.RawMessage `json:"detail"`
+	Raw      int             `json:"raw"`
+	Body     int64           `json:"body"`
+}
+
+// event is the data of a process event.
+type event struct {
+	Type, Cause string
+	Process     args
+}
+
+// start starts an adapter in a directory of its own.
+func start(r *run) (*peer, error) {
+	dir, err := os.MkdirTemp(r.dir, "adapter-")
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{
+		run: r, stderr: &tail{}, dir: dir, root: filepath.Join(dir, "root"), session: "check-" + filepath.Base(dir),
+		token: secret(), secret: secret(), ended: make(chan struct{}),
+		pending: make(map[string]*waiting), answered: make(map[string]bool), nameless: make(chan reply, 16),
+		bodies: make(map[string]*body), silent: make(map[string]string), writing: make(chan struct{}, 1),
+	}
+	temporary := filepath.Join(dir, "tmp")
+	if err := os.Mkdir(temporary, 0o700); err != nil {
+		return nil, err
+	}
+	p.program, err = program.Start(program.Options{
+		Argv: r.Command, Dir: dir, Stderr: p.stderr, Grace: r.Ending,
+		Env: append(os.Environ(), "TMPDIR="+temporary, "XDG_STATE_HOME="+filepath.Join(dir, "state")),
+	})
+	if err != nil {
+		return nil, err
+	}
+	go p.read()
+	return p, nil
+}
+
+func secret() string {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// begin gives the connection to a trial, which sees its own frames only.
+func (p *peer) begin(t *trial) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trial, p.log, p.dropped, p.events, p.callbacks = t, nil, 0, nil, nil
+}
+
+// unusable reports whether another connection is needed for the next clause.
+func (p *peer) unusable() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return p.wedged.Load()
+	}
+}
+
+// close ends the adapter, by force where it does not end by itself: what a clause
+// had to find out of that it has found out.
+func (p *peer) close() {
+	if p == nil {
+		return
+	}
+	grace := p.run.Ending
+	if p.wedged.Load() {
+		grace = killing
+	}
+	_ = p.end(grace)
+	<-p.ended
+}
+
+// end ends the adapter's input and waits for its exit.
+func (p *peer) end(grace time.Duration) error {
+	p.closing.Store(true)
+	return p.program.CloseWithin(grace)
+}
+
+// said is the end of the adapter's stderr.
+func (p *peer) said() string { return p.redact(p.stderr.String()) }
+
+// request sends a request.
+func (p *peer) request(method string, data any) *waiting {
+	p.mu.Lock()
+	p.next++
+	id := strconv.Itoa(p.next)
+	p.mu.Unlock()
+	w := p.expect(id, method, 1)
+	p.send(args{"id": id, "method": method, "data": data})
+	return w
+}
+
+// expect is ready for so many replies to an id.
+func (p *peer) expect(id, method string, replies int) *waiting {
+	w := &waiting{id: id, method: method, replies: make(chan reply, replies), left: replies}
+	p.mu.Lock()
+	p.pending[id] = w
+	p.mu.Unlock()
+	return w
+}
+
+// send sends a frame, with the token unless it has a member of that name; nil
+// leaves it out.
+func (p *peer) send(f args) {
+	if token, ok := f["token"]; !ok {
+		f = f.with("token", p.token)
+	} else if token == nil {
+		f = f.with("token", nil)
+	}
+	line, err := json.Marshal(f)
+	if err != nil {
+		line = []byte(err.Error()) // never: they are made of what JSON has
+	}
+	p.sendRaw(append(line, '\n'))
+}
+
+// sendPiece sends a piece of a body: one write, so that nothing comes between the
+// frame and its bytes.
+func (p *peer) sendPiece(id, piece string) {
+	head, _ := json.Marshal(args{"id": id, "method": "body", "token": p.token, "raw": len(piece)})
+	p.sendRaw(append(append(head, '\n'), piece...))
+}
+
+// sendRaw writes bytes, and waits no longer than for a reply until the adapter has
+// taken them. What could not be written shows as a reply that never comes.
+func (p *peer) sendRaw(b []byte) {
+	p.record("→", b)
+	timer := time.NewTimer(p.run.Patience)
+	defer timer.Stop()
+	select {
+	case p.writing <- struct{}{}:
+	case <-timer.C:
+		p.wedged.Store(true)
+		return
+	}
+	written := make(chan struct{})
+	go func() { // ended by the end of the program at the latest
+		defer close(written)
+		_, _ = p.program.Write(b)
+		<-p.writing
+	}()
+	select {
+	case <-written:
+	case <-timer.C:
+		p.wedged.Store(true)
+	}
+}
+
+// record keeps a frame for the report.
+func (p *peer) record(direction string, line []byte) {
+	text := p.redact(string(bytes.TrimSpace(line[:min(len(line), 4*shownBytes)])))
+	if len(text) > shownBytes {
+		text = fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:shownBytes], ""), len(line))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.log) >= shownFrames {
+		p.log = slices.Delete(p.log, 0, 1)
+		p.dropped++
+	}
+	p.log = append(p.log, direction+" "+text)
+}
+
+// redact takes secrets out of what is shown.
+func (p *peer) redact(s string) string {
+	return strings.NewReplacer(p.token, "[token]", p.secret, "[secret]").Replace(s)
+}
+
+// shown are the frames of the trial so far.
+func (p *peer) shown() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.dropped > 0 {
+		return append([]string{fmt.Sprintf("(%d frames before)", p.dropped)}, p.log...)
+	}
+	return slices.Clone(p.log)
+}
+
+// read takes what the adapter sends, until its output ends.
+func (p *peer) read() {
+	defer close(p.ended)
+	in := bufio.NewReaderSize(p.program, 64<<10)
+	banner := 0
+	for {
+		line, err := readLine(in)
+		if len(line) > 0 {
+			var f frame
+			isFrame := json.Unmarshal(line, &f) == nil && line[0] == '{' && f.ID != nil
+			switch {
+			case p.closing.Load(): // the end is the program's to read
+			case isFrame:
+				banner = wire.MaxBanner
+				p.record("←", line)
+				p.take(f, in)
+			case banner+len(line) <= wire.MaxBanner:
+				banner += len(line)
+			default:
+				p.record("←", line)
+				p.run.note(clauseFramesOnly, fmt.Sprintf("its output must be frames and nothing else, but it said %.120q", p.redact(string(line))), p)
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// readLine reads a line of at most what a frame may have; more is cut.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		line = append(line, part[:min(len(part), wire.MaxFrame-len(line))]...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+	}
+}
+
+// take sorts a frame.
+func (p *peer) take(f frame, in io.Reader) {
+	var raw []byte
+	if f.Raw > 0 && f.Raw <= wire.MaxRaw {
+		raw = make([]byte, f.Raw)
+		if _, err := io.ReadFull(in, raw); err != nil {
+			return
+		}
+	}
+	switch f.Method {
+	case "":
+		p.answer(f)
+	case "process":
+		p.happened(f)
+	case "tool":
+		p.mu.Lock()
+		if len(p.callbacks) < maxEvents {
+			p.callbacks = append(p.callbacks, f)
+		}
+		p.mu.Unlock()
+	case "body":
+		p.piece(*f.ID, raw)
+	case "body_taken": // what is sent here is never that long
+	}
+}
+
+// answer gives a reply to who waits for it.
+func (p *peer) answer(f frame) {
+	r := reply{data: f.Data, detail: f.Detail}
+	if len(f.Error) > 0 && string(f.Error) != "null" {
+		if json.Unmarshal(f.Error, &r.failed) != nil {
+			r.failed = string(f.Error)
+			p.run.note(clauseErrorText, "error must be a string, not "+p.redact(r.failed), p)
+		}
+	}
+	id := *f.ID
+	if id == "" {
+		select {
+		case p.nameless <- r:
+		default:
+		}
+		return
+	}
+	p.mu.Lock()
+	w, again, silent := p.pending[id], p.answered[id], p.silent[id]
+	p.answered[id] = true
+	if w != nil {
+		if w.left--; w.left == 0 {
+			delete(p.pending, id)
+		}
+		if f.Body > 0 {
+			p.bodies[id] = &body{waiting: w, reply: r, size: f.Body}
+		}
+	}
+	p.mu.Unlock()
+	switch {
+	case w != nil && f.Body == 0:
+		w.replies <- r
+	case w != nil: // delivered with its body
+	case silent != "":
+		p.run.note(silent, "what came for the id "+id+" must have no reply", p)
+	case again:
+		p.run.note(clauseOneReply, "a request must have one reply, but "+id+" has another one", p)
+	default:
+		p.run.note(clauseOneReply, "a reply must be to a request, but nothing has the id "+id, p)
+	}
+}
+
+// cancel cancels a request.
+func (p *peer) cancel(id string) {
+	p.silence(id, clauseCancelSilent)
+	p.send(args{"id": id, "method": "cancel"})
+}
+
+// silence says that no reply to an id is to come, but for one that is waited for.
+func (p *peer) silence(id, clause string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent[id] = clause
+}
+
+// body is one that comes in pieces.
+type body struct {
+	*waiting
+	reply reply
+	size  int64
+	taken int64 // of it, as the sender was told
+}
+
+// piece adds to a body, and delivers the reply with the last one.
+func (p *peer) piece(id string, raw []byte) {
+	p.mu.Lock()
+	b := p.bodies[id]
+	if b == nil || int64(len(b.reply.body)+len(raw)) > b.size {
+		p.mu.Unlock()
+		p.run.note(clauseBulk, "a piece must belong to a body that was announced, and not be more than that: id "+id, p)
+		return
+	}
+	b.reply.body = append(b.reply.body, raw...)
+	total := int64(len(b.reply.body))
+	whole := total == b.size
+	if whole {
+		delete(p.bodies, id)
+	}
+	p.mu.Unlock()
+	if whole {
+		b.replies <- b.reply
+		return
+	}
+	if total-b.taken > wire.BodyWindow/2 {
+		b.taken = total
+		go p.send(args{"id": id, "method": "body_taken", "body": total}) // the reader never waits for a writer
+	}
+}
+
+func (p *peer) happened(f frame) {
+	var e event
+	if json.Unmarshal(f.Data, &e) != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.events) < maxEvents {
+		p.events = append(p.events, e)
+	}
+}
+
+// about are the events of one process so far.
+func (p *peer) about(id string) (list []event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.events {
+		if e.Process["id"] == id {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, b...)
+	if over := len(t.data) - stderrBytes; over > 0 {
+		t.data = slices.Delete(t.data, 0, over)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.data)
+}

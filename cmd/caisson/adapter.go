@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caisson-dev/caisson/backends/adapterkit/check"
+)
+
+func (a *app) adapterCommand() *cobra.Command {
+	return group("adapter", "Help authors of adapters", a.adapterCheckCommand())
+}
+
+func (a *app) adapterCheckCommand() *cobra.Command {
+	var asJSON, list bool
+	var o check.Options
+	cmd := &cobra.Command{
+		Use:   "check [flags] -- COMMAND [ARGUMENT…]",
+		Short: "Try whether a program keeps to the worker protocol",
+		Long: `Starts the program, as the backend "command" would, and drives the worker
+protocol against it clause by clause, as far as it announces and answers them.
+Prints a table of what is kept and broken, and for what is broken the frames that
+show it, without the token and the values of variables. A clause that is not
+offered is about what the program does not have.
+
+Each program that is started has a directory of its own, with its root, TMPDIR and
+XDG_STATE_HOME in it. Commands are run in the mode standard or, where that is
+refused, in unconfined: they only print, sleep and write below the root. What the
+program leaves running is reported and ended.
+
+Exit code 1 when a clause is broken.`,
+		Example: `  caisson adapter check -- python3 adapter.py
+  caisson adapter check --clause cancel --clause token-wrong -- ./adapter
+  caisson adapter check --list`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 && !list {
+				return usagef("the command of the adapter is missing: caisson adapter check -- COMMAND…")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if list {
+				return a.printClauses(asJSON)
+			}
+			o.Command = args
+			report, err := check.Run(cmd.Context(), o)
+			if err != nil && len(report.Results) == 0 {
+				return err
+			}
+			if asJSON {
+				err = errors.Join(err, a.printJSON(report))
+			} else {
+				err = errors.Join(err, report.Print(a.out))
+			}
+			if n := report.Count(check.Broken); err == nil && n > 0 {
+				return exitError{code: exitFailed}
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&asJSON, "json", false, "print JSON")
+	flags.BoolVar(&list, "list", false, "list the clauses and check nothing")
+	flags.StringArrayVar(&o.Clauses, "clause", nil, "check the clause of this `name` only; may be repeated")
+	flags.DurationVar(&o.Patience, "patience", check.DefaultPatience, "how long a reply may take")
+	flags.DurationVar(&o.Ending, "ending", check.DefaultEnding, "how long the exit may take from the end of the input")
+	flags.IntVar(&o.Parallel, "parallel", check.DefaultParallel, "how many of the program run at once")
+	completeFlag(cmd, "clause", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		var names []string
+		for _, c := range check.Clauses() {
+			names = append(names, c.Name+"\t"+c.Says)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	})
+	return cmd
+}
+
+func (a *app) printClauses(asJSON bool) error {
+	if asJSON {
+		return a.printJSON(check.Clauses())
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CLAUSE\tSECTION\tRULE")
+	for _, c := range check.Clauses() {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, c.Section, c.Says)
+	}
+	return w.Flush()
+}
