@@ -142,13 +142,15 @@ func (a *agent) settle(ctx context.Context) error {
 
 // account ends a process, if it has not ended, and reads all that it printed.
 func (a *agent) account(ctx context.Context, p *process) error {
-	if p.final == nil && p.echoes && p.closed == nothing && p.stopped == nothing {
-		if _, err := a.service.ProcessCloseStdin(ctx, protocol.ProcessParams{SessionID: a.sessionID(), ProcessID: p.id}); err != nil {
+	if p.final == nil && p.echoes && p.stopped == nothing {
+		// One that may have been closed before may refuse.
+		_, err := a.service.ProcessCloseStdin(ctx, protocol.ProcessParams{SessionID: a.sessionID(), ProcessID: p.id})
+		if err != nil && p.closed == nothing {
 			return fmt.Errorf("close the input of %s: %s", p.id, explain(err))
 		}
 		p.closed = done
 	}
-	if p.final == nil && p.lasts {
+	if p.final == nil && (p.lasts || p.stopped != nothing) {
 		if err := a.end(ctx, p, false); err != nil {
 			return err
 		}
