@@ -26,8 +26,8 @@ Prints a table of what is kept and broken, and for what is broken the frames tha
 show it, without the token and the values of variables. A clause that is not
 offered is about what the program does not have.
 
-Each program that is started has a directory of its own, with its root, TMPDIR and
-XDG_STATE_HOME in it. Commands are run in the mode standard or, where that is
+The program runs in the current directory, and has a directory of its own for its root, TMPDIR and
+XDG_STATE_HOME. Commands are run in the mode standard or, where that is
 refused, in unconfined: they only print, sleep and write below the root. What the
 program leaves running is reported and ended.
 

@@ -73,9 +73,10 @@ func extensions() []clause {
 		}),
 		rule("error-detail", sectionExtensions, "an error has its detail", func(t *trial) {
 			t.needs(wire.CapErrors)
+			t.told(wire.CapErrors)
 			r := t.ask("execute", t.call("check_unknown", args{}, ""))
 			t.object("the detail of an error", r.detail, "kind:string hint?:string path?:string retryable?:bool")
-		}),
+		}).unprepared(),
 		rule("close-stdin", sectionExtensions, "process/close_stdin ends a process's input", func(t *trial) {
 			t.needs(wire.CapProcess)
 			p := t.start(args{"command": "cat; echo end"})
@@ -130,16 +131,16 @@ func extensions() []clause {
 	}
 }
 
-// bulky opens an adapter that is told that the host knows bodies.
-func (t *trial) bulky() {
-	t.needs(wire.CapBulk)
+// told opens an adapter that is told what the host understands.
+func (t *trial) told(capabilities ...string) {
 	t.peer = t.open()
-	r := t.ask("initialize", t.peer.binding().with("capabilities", []string{wire.CapBulk, wire.CapErrors, wire.CapFS}))
+	r := t.ask("initialize", t.peer.binding().with("capabilities", capabilities))
 	t.want(r.failed == "", "initialize with capabilities of the host failed: %s", r.failed)
 }
 
 func driveBulk(t *trial) {
-	t.bulky()
+	t.needs(wire.CapBulk)
+	t.told(wire.CapBulk)
 	content := strings.Repeat("0123456789abcdef", 24<<10) // 384 KiB
 	data := t.call("write_file", args{}, "")
 	data["call"].(args)["arguments"] = ""
@@ -172,7 +173,8 @@ func (t *trial) sendBody(method string, data args, content string) reply {
 
 func driveFS(t *trial) {
 	t.needs(wire.CapFS)
-	t.bulky()
+	t.needs(wire.CapBulk)
+	t.told(wire.CapBulk, wire.CapFS)
 	const content = "\x00raw\xff\n"
 	r := t.sendBody("fs/write_file", args{"path": "check-fs.bin"}, content)
 	t.want(r.failed == "", "fs/write_file failed: %s", r.failed)

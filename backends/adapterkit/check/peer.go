@@ -93,7 +93,8 @@ type event struct {
 	Process     args
 }
 
-// start starts an adapter in a directory of its own.
+// start starts an adapter, in the directory where this program runs: its arguments
+// may be relative. What it writes has a directory of its own.
 func start(r *run) (*peer, error) {
 	dir, err := os.MkdirTemp(r.dir, "adapter-")
 	if err != nil {
@@ -110,7 +111,7 @@ func start(r *run) (*peer, error) {
 		return nil, err
 	}
 	p.program, err = program.Start(program.Options{
-		Argv: r.Command, Dir: dir, Stderr: p.stderr, Grace: r.Ending,
+		Argv: r.Command, Stderr: p.stderr, Grace: r.Ending,
 		Env: append(os.Environ(), "TMPDIR="+temporary, "XDG_STATE_HOME="+filepath.Join(dir, "state")),
 	})
 	if err != nil {
