@@ -46,6 +46,9 @@ func run(args []string) int {
 		err = usageError{err}
 	}
 	a.report(cmd, err)
+	if a.closeErrs != nil {
+		a.closeErrs()
+	}
 	return exitCode(ctx, err)
 }
 
@@ -54,6 +57,8 @@ func run(args []string) int {
 type app struct {
 	in        io.ReadCloser
 	out, errs io.Writer
+	// closeErrs, unless it is nil, is called when the last has been said.
+	closeErrs func()
 
 	config, state, data string
 	logLevel            string

@@ -22,6 +22,8 @@ idle limit of its profile.`,
   caisson serve --config ./caisson.json --log-level debug 2>caisson.log`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			errs := newSpool(a.errs)
+			a.errs, a.closeErrs = errs, errs.close
 			log, err := a.logger("info")
 			if err != nil {
 				return err
