@@ -25,8 +25,9 @@ type AttachOptions struct {
 	// Mark is printed first, as a line of its own, so that the host knows where
 	// the worker's bytes begin. Empty prints nothing.
 	Mark string
-	// Control is the control socket of the environment's [Init]; empty, or
-	// nobody there, means that Attach starts the worker itself, detached.
+	// Control is the control socket of the environment's [Init], which is waited
+	// for: only its own workers may stay when another one's leavings are killed.
+	// Empty means that Attach starts the worker itself, detached.
 	Control string
 	// Executable is this program; empty means [os.Executable].
 	Executable string
@@ -77,10 +78,7 @@ func attach(ctx context.Context, o AttachOptions) error {
 	}
 	conn, err := connectIn(ctx, o.Worker, func(ctx context.Context) error {
 		if o.Control != "" {
-			err := ask(ctx, o.Control, o.Worker)
-			if !nobodyThere(err) {
-				return err
-			}
+			return ask(ctx, o.Control, o.Worker)
 		}
 		return Start(ctx, o.Executable, o.Worker, nil)
 	})

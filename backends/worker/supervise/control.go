@@ -7,6 +7,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends/worker"
 )
@@ -23,11 +25,11 @@ type (
 )
 
 // ask asks the init behind the control socket for a worker, and returns once
-// that worker listens. [nobodyThere] tells when there is no init.
+// that worker listens.
 func ask(ctx context.Context, control string, o worker.Options) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
-	conn, err := dial(ctx, control)
+	conn, err := dialInit(ctx, control)
 	if err != nil {
 		return err
 	}
@@ -50,6 +52,24 @@ func ask(ctx context.Context, control string, o worker.Options) error {
 		return errors.New(reply.Error)
 	}
 	return nil
+}
+
+// dialInit connects to the control socket as soon as there is an init behind it:
+// one that was just started with its environment may not listen yet.
+func dialInit(ctx context.Context, control string) (*net.UnixConn, error) {
+	tick := time.NewTicker(initInterval)
+	defer tick.Stop()
+	for {
+		conn, err := dial(ctx, control)
+		if !nobodyThere(err) {
+			return conn, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("no init of the environment listens: %w", err)
+		}
+	}
 }
 
 // halfCloser is a connection whose sending side can end alone.

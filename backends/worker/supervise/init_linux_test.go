@@ -17,6 +17,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker"
+	"github.com/caisson-dev/caisson/backends/worker/endpoint"
 )
 
 // becomeFirst turns the first process of a new pid namespace into caisson init.
@@ -215,6 +216,29 @@ func TestInit(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Whoever comes before init listens waits for it, and gets a worker of init's: any
+// other would be killed with what another session's worker leaves behind.
+func TestAttachBeforeInit(t *testing.T) {
+	io, ao := initOptions(t)
+	early := startAttach(t, ao)
+	starting := filepath.Join(worker.SessionDir(ao.Worker.State, ao.Worker.Session), "start.lock")
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for held, err := endpoint.Held(starting); !held; held, err = endpoint.Held(starting) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-tick.C
+	}
+	supervisor := startInit(t, io, false)
+	startProcess(t, connect(t, early, ao.Mark, t.TempDir()), "true")
+	worker := outsidePID(t, ao.Worker.Listen)
+	children := childrenOf(t, supervisor.cmd.Process.Pid)
+	if !slices.ContainsFunc(children, func(c offspring) bool { return c.pid == worker }) {
+		t.Errorf("the worker %d is none of init's children %v", worker, children)
 	}
 }
 

@@ -17,6 +17,9 @@ const (
 	drainTimeout = 35 * time.Second
 	// controlTimeout bounds one exchange on the control socket, a start included.
 	controlTimeout = startTimeout + 5*time.Second
+	// initInterval is how often Attach looks for an init that does not listen yet,
+	// which takes it some 10 ms from its start.
+	initInterval = 5 * time.Millisecond
 	// maxControls is how many exchanges on the control socket go on at once.
 	maxControls = 32
 	// maxControl is the longest message on the control socket in bytes: the
