@@ -87,7 +87,10 @@ func (f *files) start(_ context.Context, r tool.StartRequest) (tool.Process, err
 		c.env = append(c.env[:len(c.env):len(c.env)], name+"="+value)
 	}
 	owner := f.owned(r.Actor)
-	owner.OperationID, owner.Command, owner.CWD, owner.Lifecycle = r.OperationID, shown, dir, r.Lifecycle
+	owner.OperationID, owner.Command, owner.CWD = r.OperationID, shown, dir
+	if r.Lifecycle != "" {
+		owner.Lifecycle = r.Lifecycle
+	}
 	p, err := f.registry.admit(c, owner, false)
 	if p == nil {
 		return tool.Process{}, err

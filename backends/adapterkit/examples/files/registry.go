@@ -286,7 +286,7 @@ func (r *registry) stop(ctx context.Context, id string) (tool.Process, error) {
 		grace := time.NewTimer(stopGrace)
 		select {
 		case <-p.ended:
-			grace.Stop()
+			r.endGroup(ctx, p, signal, grace)
 			return r.snapshot(p), nil
 		case <-grace.C:
 		case <-ctx.Done():
@@ -295,6 +295,24 @@ func (r *registry) stop(ctx context.Context, id string) (tool.Process, error) {
 		}
 	}
 	return tool.Process{}, fmt.Errorf("the process %s does not end", id)
+}
+
+// endGroup gives those that a process left in its group the same time to end. As
+// long as one is left the group's number is nobody else's.
+func (r *registry) endGroup(ctx context.Context, p *process, sent syscall.Signal, grace *time.Timer) {
+	defer grace.Stop()
+	tick := time.NewTicker(stopGrace / 100)
+	defer tick.Stop()
+	for sent == syscall.SIGTERM && syscall.Kill(-p.record.PGID, 0) == nil {
+		select {
+		case <-tick.C:
+			continue
+		case <-grace.C:
+		case <-ctx.Done():
+		}
+		_ = syscall.Kill(-p.record.PGID, syscall.SIGKILL)
+		return
+	}
 }
 
 // cleanup forgets the processes that have ended.

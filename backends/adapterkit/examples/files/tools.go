@@ -22,6 +22,8 @@ import (
 // arguments are those of all tools of this adapter.
 type arguments struct {
 	Path       string `json:"path"`
+	Offset     int    `json:"offset"`
+	Limit      int    `json:"limit"`
 	Content    string `json:"content"`
 	CreateOnly bool   `json:"create_only"`
 	OldText    string `json:"old_text"`
@@ -72,7 +74,7 @@ func (f *files) execute(ctx context.Context, c adapterkit.Call) (tool.Result, er
 	}
 	switch c.Name {
 	case "read_file":
-		return f.read(name)
+		return f.read(name, a)
 	case "write_file":
 		return f.write(name, func([]byte) ([]byte, string) { return []byte(a.Content), "" }, a.CreateOnly)
 	case "edit_file":
@@ -132,18 +134,24 @@ func (f *files) content(name string) (content []byte, refusal string) {
 	return content, ""
 }
 
-func (f *files) read(name string) (tool.Result, error) {
+func (f *files) read(name string, a arguments) (tool.Result, error) {
 	content, refusal := f.content(name)
 	if refusal != "" {
 		return tool.Failed(refusal), nil
 	}
-	lines := strings.Count(string(content), "\n")
-	if len(content) > 0 && content[len(content)-1] != '\n' {
-		lines++
+	lines := strings.SplitAfter(string(content), "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	// Lines are counted from 1; without a limit all of them are read.
+	from := min(max(a.Offset, 1)-1, len(lines))
+	some := lines[from:]
+	if a.Limit > 0 {
+		some = some[:min(a.Limit, len(some))]
 	}
 	return result(map[string]any{
-		"path": name, "content": text(content), "content_sha256": sha(content),
-		"start_line": 1, "num_lines": lines, "total_lines": lines, "truncated": false,
+		"path": name, "content": text([]byte(strings.Join(some, ""))), "content_sha256": sha(content),
+		"start_line": from + 1, "num_lines": len(some), "total_lines": len(lines), "truncated": from+len(some) < len(lines),
 	})
 }
 

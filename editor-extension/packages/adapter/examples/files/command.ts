@@ -68,6 +68,7 @@ export interface Command {
  * longer than its timeout goes on as a background process.
  */
 export async function runCommand(command: Command, signal: AbortSignal): Promise<CommandResult> {
+  signal.throwIfAborted(); // an abort that was before is told to no listener
   const [program = "", ...args] = command.argv;
   const began = performance.now();
   const child = spawn(program, args, {

@@ -17,6 +17,16 @@ export async function identity(pid: number): Promise<string | undefined> {
   }
 }
 
+/** Whether nobody is left in a process group. */
+export function groupIsGone(pgid: number): boolean {
+  try {
+    process.kill(-pgid, 0);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
 /** Signals a whole process group; one that is gone is no error. */
 export function signalGroup(pgid: number, signal: NodeJS.Signals): void {
   try {

@@ -74,7 +74,7 @@ async function initialize(binding: Initialize, context: Context): Promise<Sessio
 async function execute(data: Execute, context: Context): Promise<ToolResult> {
   const { root, disk, exports } = bound();
   const { call } = data;
-  const result = await fileTool(disk, root, call);
+  const result = await fileTool(disk, root, data);
   if (result !== undefined) return result;
   switch (call.name) {
     case "bash":
@@ -163,6 +163,9 @@ await run({
     execute,
     "process/start": async (start, context) => {
       mustBeUnconfined(start.permission_mode);
+      if (((start.command ?? "") !== "") === (start.argv ?? []).length > 0) {
+        throw new AdapterError("invalidParams", "a process is either a command or an argv");
+      }
       return bound().registry.start(start, await directory(start.cwd ?? ""), context);
     },
     "process/list": () => bound().registry.list(),

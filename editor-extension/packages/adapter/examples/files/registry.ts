@@ -15,7 +15,7 @@ import {
   ZERO_TIME,
 } from "@caisson/adapter";
 import type { Exit, Overdue } from "./command.js";
-import { identity, signalGroup } from "./identity.js";
+import { groupIsGone, identity, signalGroup } from "./identity.js";
 
 /** How long each of SIGTERM and SIGKILL may take, in milliseconds. */
 const patience = 2000;
@@ -232,7 +232,17 @@ export class Registry {
       const timeout = sleep(patience, "late", { signal: timer.signal }).catch(() => "late");
       const first = await Promise.race([running.ended.then(() => "ended"), timeout]);
       timer.abort();
-      if (first === "ended") return this.get(id);
+      if (first === "late") continue;
+      // As long as anybody is left in the group its number is nobody else's.
+      const until = performance.now() + patience;
+      while (signal === "SIGTERM" && !groupIsGone(pgid)) {
+        if (performance.now() >= until) {
+          signalGroup(pgid, "SIGKILL");
+          break;
+        }
+        await sleep(glance);
+      }
+      return this.get(id);
     }
     throw new Error(`the process ${id} (pid ${pgid}) does not end`);
   }

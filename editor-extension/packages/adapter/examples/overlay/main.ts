@@ -77,10 +77,10 @@ await run({
     return { root: binding.root };
   },
   methods: {
-    execute: async ({ call }, { binding }) => {
-      const result = await fileTool(memory, binding.root, call);
+    execute: async (data, { binding }) => {
+      const result = await fileTool(memory, binding.root, data);
       if (result !== undefined) return result;
-      throw new AdapterError("unsupported", `files in memory have no tool ${call.name}`);
+      throw new AdapterError("unsupported", `files in memory have no tool ${data.call.name}`);
     },
   },
 });

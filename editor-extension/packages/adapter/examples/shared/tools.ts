@@ -1,6 +1,6 @@
 /** The file tools of two examples, over whatever keeps the files. */
 import { createHash } from "node:crypto";
-import { AdapterError, type ToolCall, type ToolResult } from "@caisson/adapter";
+import { AdapterError, type Execute, type ToolCall, type ToolResult } from "@caisson/adapter";
 
 /** What keeps files. Paths are relative to the root, with slashes; "" is the root. */
 export interface Store {
@@ -35,10 +35,14 @@ const maxText = 2 * 1024 * 1024;
 export async function fileTool(
   store: Store,
   root: string,
-  call: ToolCall,
+  { call, permission_mode }: Execute,
 ): Promise<ToolResult | undefined> {
   const args = new Arguments(call);
   const path = (): string => relative(root, args.text("path"));
+  const writes = call.name === "write_file" || call.name === "edit_file";
+  if (writes && permission_mode === "read_only") {
+    throw new AdapterError("denied", `${call.name} writes, and this call may only read`);
+  }
   switch (call.name) {
     case "read_file":
       return read(store, path(), args);
