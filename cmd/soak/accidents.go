@@ -129,11 +129,35 @@ func (w *world) inContainer(ctx context.Context, a *agent, command string) error
 	}
 	disturb()
 	defer disturb()
-	_, err := docker(ctx, "exec", *name, "bash", "-c", "for p in /proc/[0-9]*; do { "+command+"; } 2>/dev/null; done; true")
-	if now := a.container.Load(); now == nil || *now != *name || err != nil && strings.Contains(err.Error(), "is not running") || err != nil && strings.Contains(err.Error(), "No such container") {
-		return nil // the session was closed meanwhile
+	line := "for p in /proc/[0-9]*; do { " + command + "; } 2>/dev/null; done; true"
+	for try := 1; ; try++ {
+		_, err := docker(ctx, "exec", *name, "bash", "-c", line)
+		if now := a.container.Load(); err == nil || now == nil || *now != *name || saysGone(err) {
+			return nil // the session may have been closed meanwhile
+		}
+		// Its container may just be ending with it, which an engine says in many ways.
+		if try == execTries {
+			return err
+		}
+		select {
+		case <-time.After(execInterval):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	return err
+}
+
+// How often, and how far apart, a command is tried in a container that may be
+// ending: one that lives takes it the next time.
+const (
+	execTries    = 10
+	execInterval = time.Second
+)
+
+// saysGone reports whether the engine refused a command since there is nothing to
+// run it in.
+func saysGone(err error) bool {
+	return strings.Contains(err.Error(), "is not running") || strings.Contains(err.Error(), "No such container")
 }
 
 // monitorInterval is how often the services are measured.
