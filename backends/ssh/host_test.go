@@ -59,6 +59,7 @@ func wantKind(t testing.TB, what string, err error, want tool.Kind) {
 // The link breaks in the middle of a write of 10 MiB: its outcome is unknown, it
 // is not done again, and the next call works.
 func TestCutInAWrite(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	content := bytes.Repeat([]byte("0123456789abcde\n"), 10<<20/16)
 	for name, accident := range map[string]func(b *box) (over func()){
 		"the connection is cut": func(b *box) func() {
@@ -108,6 +109,7 @@ const counter = `i=0; while :; do echo $i; i=$((i+1)); sleep 0.01; done`
 // Processes go on while there is no connection, and their output continues at
 // the byte.
 func TestProcessesOutliveTheLink(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	box := newBox(t, sshtest.Options{})
 	binding := box.newBinding(t)
 	env := open(t, newBackend(t), &binding)
@@ -154,6 +156,7 @@ func TestProcessesOutliveTheLink(t *testing.T) {
 
 // A machine that was started anew has the files and none of the processes.
 func TestMachineRestarted(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	box := newBox(t, sshtest.Options{})
 	binding := box.newBinding(t)
 	binding.Profile.Persistent = true
@@ -215,6 +218,7 @@ func TestGoneWhileInUse(t *testing.T) {
 // processes and all; a persistent one keeps its directory, and a shared one waits
 // for the last session.
 func TestIdle(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	box := newBox(t, sshtest.Options{})
 	detached := func(t *testing.T, b *Backend, binding *backends.Binding) {
 		t.Helper()
