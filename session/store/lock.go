@@ -30,13 +30,27 @@ type Lock struct{ f *os.File }
 func (l *Lock) Release() error { return errors.Join(unlock(l.f), l.f.Close()) }
 
 // LockSession takes ownership of a session, making its directory when it is
-// new. A session that another service owns is a [BusyError].
+// new. A session that another service owns is a [BusyError]. One without a binding
+// is just being made, removed or swept by somebody, who is waited for.
 func (s *Store) LockSession(id string) (*Lock, error) {
 	if err := CheckID(id); err != nil {
 		return nil, err
 	}
-	return lock(s.session(id))
+	for patience := time.Now().Add(lockPatience); ; time.Sleep(lockPoll) {
+		l, err := lock(s.session(id))
+		var busy *BusyError
+		if !errors.As(err, &busy) || time.Now().After(patience) {
+			return l, err
+		}
+		if _, unbound := os.Lstat(s.session(id, "binding.json")); !errors.Is(unbound, os.ErrNotExist) {
+			return nil, err
+		}
+	}
 }
+
+// lockPatience is how long a session may be held without a binding, which takes
+// a few files written or removed on a busy disk.
+const lockPatience = 2 * time.Second
 
 // lockPoll is how often a lock is tried that somebody else holds. Files have
 // no better way to wait that also heeds a context.

@@ -398,6 +398,7 @@ func TestOperationsAreBounded(t *testing.T) {
 
 func TestLocks(t *testing.T) {
 	s := open(t)
+	save(t, s, session("a"))
 	l, err := s.LockSession("a")
 	if err != nil {
 		t.Fatal(err)
@@ -418,10 +419,45 @@ func TestLocks(t *testing.T) {
 	}
 }
 
+// Whoever makes a session does not take somebody who sweeps its empty directory in
+// this moment, or who is removing its predecessor, for its owner.
+func TestLockWithoutBindingIsWaitedFor(t *testing.T) {
+	s := open(t)
+	sweeper, err := lock(s.session("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		l   *Lock
+		err error
+	}
+	got := make(chan result, 1)
+	go func() {
+		l, err := s.LockSession("a")
+		got <- result{l, err}
+	}()
+	select {
+	case r := <-got:
+		t.Fatalf("somebody without a binding is the owner: %v", r.err)
+	case <-time.After(5 * lockPoll):
+	}
+	if err := errors.Join(removeLocked(s.session("a")), sweeper.Release()); err != nil {
+		t.Fatal(err)
+	}
+	r := <-got
+	if r.err != nil {
+		t.Fatal(r.err)
+	}
+	if err := errors.Join(s.Save(session("a")), r.l.Release()); err != nil {
+		t.Error(err)
+	}
+}
+
 // The lock of another process is named by its pid, and is free when the
 // process is dead, however it died.
 func TestLockOfAnotherProcess(t *testing.T) {
 	s := open(t)
+	save(t, s, session("a"))
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), holderVariable+"="+s.dir+"|a")
 	stdin, err := cmd.StdinPipe()
