@@ -18,7 +18,7 @@ import (
 // environment is a local session: its near half answers file and search tools
 // in this process, its far half, once there is one, is a worker.
 type environment struct {
-	*tools.Set // the near half; FileSystem is all its own
+	*tools.Set // the near half
 
 	backend *Backend
 	at      backends.Binding
