@@ -40,6 +40,10 @@ type Options struct {
 	Parallel         int
 }
 
+// variableMark is the variable of commands that has the marker: it is in what they
+// start, too.
+const variableMark = "CAISSON_CHECK_MARK"
+
 // Verdict says how an adapter stands to one clause.
 type Verdict string
 

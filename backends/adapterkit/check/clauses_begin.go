@@ -69,7 +69,7 @@ func beginning() []clause {
 		}).unprepared(),
 		rule("failed-initialize", sectionInitialize, "after a failed initialize a new connection is needed", func(t *trial) {
 			p := t.open()
-			t.on(p).refuses("the version is 3", "initialize", p.binding().with("version", 3))
+			t.on(p).refuses("the version is 3, and the root relative", "initialize", p.binding().with("version", 3).with("root", "relative"))
 			w := p.request("initialize", p.binding())
 			select {
 			case <-p.ended: // it may have ended, too
@@ -99,12 +99,15 @@ func beginning() []clause {
 			}
 		}),
 		rule("binding-environment", sectionInitialize, "environment may be left out when it is repeated, and stays as first given", func(t *trial) {
+			if r := t.ask("initialize", t.peer.binding()); r.failed != "" || !t.sees() {
+				t.notOffered("initialize cannot be repeated at all, or commands see no variables")
+			}
 			r := t.ask("initialize", t.peer.binding().with("environment", nil))
 			t.want(r.failed == "", "an initialize without environment means as first given: %s", r.failed)
-			t.seesVariable("after an initialize without environment")
+			t.want(t.sees(), "after an initialize without environment, commands must have the variables as first given")
 		}).apart(),
 		rule("environment", sectionInitialize, "commands have the variables of environment", func(t *trial) {
-			t.seesVariable("as initialize gave it")
+			t.want(t.sees(), "a command must have the variable CAISSON_CHECK with the value that initialize gave")
 		}),
 		rule("root-made", sectionInitialize, "a missing root is made, mode 0700", func(t *trial) {
 			t.needsHere()
@@ -150,10 +153,9 @@ func driveInitialized(t *trial) {
 	}
 }
 
-// seesVariable runs a command that prints the variable of the binding.
-func (t *trial) seesVariable(when string) {
-	out := t.command("printf %s \"$CAISSON_CHECK\"")
-	t.want(out["stdout"] == t.peer.secret, "%s, a command must have the variable CAISSON_CHECK with its value", when)
+// sees reports whether a command has the variable of the binding.
+func (t *trial) sees() bool {
+	return t.command("printf %s \"$CAISSON_CHECK\"")["stdout"] == t.peer.secret
 }
 
 // list is a member that is a list, or none.

@@ -11,7 +11,10 @@ import (
 func programs() []clause {
 	return []clause{
 		rule("run-code", sectionRunCode, "a program's reply has Logs, and a program that fails says so in Error", func(t *trial) {
-			a := t.runCode("this is no program ((", nil)
+			t.runCode("1", nil)
+			r := t.ask("run_code", t.program("this is no program ((", nil))
+			t.want(r.failed == "", "a program that cannot run must say so in a normal reply, not in an error: %s", r.failed)
+			a := t.object("the reply to run_code", r.data, "Logs?:list Error:string")
 			t.want(text(a["Error"]) != "", "a program that cannot run must say so in Error, in a normal reply: %v", a)
 		}),
 		rule("run-code-callback", sectionRunCode, "a tool that a program calls is asked of the host, under the program's id", driveCallback),
@@ -74,7 +77,10 @@ func extensions() []clause {
 		rule("error-detail", sectionExtensions, "an error has its detail", func(t *trial) {
 			t.needs(wire.CapErrors)
 			t.told(wire.CapErrors)
-			r := t.ask("execute", t.call("check_unknown", args{}, ""))
+			r := t.ask("check/unknown", args{})
+			if r.failed == "" {
+				r = t.ask("execute", t.call("check_unknown", args{}, ""))
+			}
 			t.object("the detail of an error", r.detail, "kind:string hint?:string path?:string retryable?:bool")
 		}).unprepared(),
 		rule("close-stdin", sectionExtensions, "process/close_stdin ends a process's input", func(t *trial) {
@@ -115,6 +121,9 @@ func extensions() []clause {
 		rule("side-chat", sectionExtensions, "a side chat is read_only whatever the frame says", func(t *trial) {
 			t.needs(wire.CapActors)
 			t.write("check-side.txt", "before\n")
+			if c := t.execute("write_file", args{"path": "check-side-2.txt", "content": "x"}, "read_only"); c.refused == "" {
+				t.notOffered("read_only writes anyway")
+			}
 			data := t.call("write_file", args{"path": "check-side.txt", "content": "after\n"}, "").with("actor_kind", "side_chat").with("actor", "side")
 			t.ask("execute", data)
 			t.want(t.content("check-side.txt") == "before\n", "a side chat must not write")

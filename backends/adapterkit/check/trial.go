@@ -115,7 +115,7 @@ func (t *trial) open() *peer {
 func (p *peer) binding() args {
 	return args{
 		"version": 4, "root": p.root, "session": p.session, "identity": "check",
-		"environment": map[string]string{"CAISSON_CHECK": p.secret},
+		"environment": map[string]string{"CAISSON_CHECK": p.secret, variableMark: p.run.marker},
 	}
 }
 

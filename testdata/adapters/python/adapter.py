@@ -20,7 +20,6 @@ import traceback
 from files import Files, Refusal
 from processes import FINAL, Processes
 
-FRAME_BYTES = 16 << 20  # one line, its end included
 REQUESTS = 256  # at once
 SHOWN_BYTES = 1 << 20  # of stdout and stderr of a command together
 TOOLS = {  # their arguments, with the type of each; those in capitals are required
@@ -63,8 +62,11 @@ class Request:
 
 
 class Adapter:
+    frame_bytes = 16 << 20  # one line, its end included
     capabilities = ["process.start.v1", "caisson.errors.v1", "caisson.process.v1", "caisson.limits.v1",
                     "caisson.tools.v1", "caisson.shutdown.v1"]
+
+    files_class = Files
 
     def __init__(self, stdin, stdout):
         self.stdin, self.stdout, self.writing = stdin, stdout, threading.Lock()
@@ -98,7 +100,7 @@ class Adapter:
     def run(self):
         """Serves until the input ends or is none of the protocol."""
         try:
-            while line := self.stdin.readline(FRAME_BYTES + 1):
+            while line := self.stdin.readline(self.frame_bytes + 1):
                 self.receive(line)
             code = 0
         except Malformed as e:
@@ -107,7 +109,7 @@ class Adapter:
         self.end(code)
 
     def receive(self, line):
-        if len(line) > FRAME_BYTES:
+        if len(line) > self.frame_bytes:
             raise Malformed("a line is longer than 16 MiB")
         try:
             frame = json.loads(line)
@@ -133,14 +135,12 @@ class Adapter:
         data = frame.get("data") or {}
         if method == "initialize":
             return self.send({"id": id, "data": self.initialize(data, frame.get("token"))})
-        if self.binding is None:
-            raise Refusal("initialize comes first", "conflict")
+        self.check_bound(method)
         if method not in self.methods:
             raise Refusal(f"there is no method {method}", "unsupported")
         request = Request(id, method, data)
         with self.lock:
-            if id in self.live:
-                raise Refusal(f"a request {id} is in flight")
+            self.check_free(id)
             if len(self.live) >= REQUESTS:
                 raise Refusal("too many requests at once", "overloaded")
             thread = threading.Thread(target=self.serve, args=(request,), daemon=True)
@@ -152,6 +152,14 @@ class Adapter:
             return
         if not isinstance(token, str) or not hmac.compare_digest(token.encode(), self.token.encode()):
             raise Refusal("the token is wrong or missing", "denied")
+
+    def check_bound(self, method):
+        if self.binding is None:
+            raise Refusal("initialize comes first", "conflict")
+
+    def check_free(self, id):
+        if id in self.live:
+            raise Refusal(f"a request {id} is in flight")
 
     def cancel(self, id):
         with self.lock:
@@ -178,7 +186,7 @@ class Adapter:
 
     def answer(self, request, reply):
         with self.lock:
-            del self.live[request.id]
+            self.live.pop(request.id, None)
         self.send(reply)
 
     def refusal(self, id, e):
@@ -192,7 +200,7 @@ class Adapter:
 
     def send(self, frame):
         line = json.dumps(frame).encode() + b"\n"
-        if len(line) > FRAME_BYTES:
+        if len(line) > self.frame_bytes:
             return self.refuse(frame["id"], Refusal("the answer is longer than 16 MiB", "tooLarge"))
         try:
             with self.writing:
@@ -225,11 +233,14 @@ class Adapter:
                                                      "require_existing_workspace", "remove_workspace_on_exit")}
         if not isinstance(binding["root"], str) or not os.path.isabs(binding["root"]):
             raise Refusal("root is an absolute path")
-        for member in ("session", "identity"):
-            name = binding[member] if binding[member] or member == "session" else "-"
-            if not isinstance(name, str) or name in (".", "..") or "/" in name or "\0" in name:
-                raise Refusal(f"{member} is one path component")
+        self.check_name("session", binding["session"])
+        if binding["identity"] is not None:
+            self.check_name("identity", binding["identity"])
         return binding
+
+    def check_name(self, member, name):
+        if not isinstance(name, str) or name in (".", "..") or "/" in name or "\0" in name:
+            raise Refusal(f"{member} is one path component")
 
     def check_binding(self, data):
         binding = self.binding_of(data)
@@ -244,7 +255,7 @@ class Adapter:
         if token and len(token) >= 32:
             self.token = token
         self.state = tempfile.mkdtemp(prefix="adapter-")
-        self.files = Files(os.path.realpath(binding["root"]), self.state)
+        self.files = self.files_class(os.path.realpath(binding["root"]), self.state)
         environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": os.environ.get("HOME", "/"),
                        **(binding["environment"] or {})}
         self.processes = Processes(binding["session"], self.files.root, environment, self.emit)
@@ -277,8 +288,7 @@ class Adapter:
             threading.Event().wait()  # another thread is at it, and exits
         with self.lock:
             left = list(self.live.values())
-        for request, _ in left:
-            request.cancel()
+        self.cancel_all(left)
         for _, thread in left:
             if thread is not threading.current_thread():
                 thread.join()
@@ -289,6 +299,10 @@ class Adapter:
                 self.remove_root()
         sys.stderr.flush()
         os._exit(code)
+
+    def cancel_all(self, left):
+        for request, _ in left:
+            request.cancel()
 
     def finish(self):
         self.processes.close()

@@ -179,6 +179,9 @@ class Process:
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
         self.record["tty"] = {"cols": cols, "rows": rows}
 
+    def text(self, piece):
+        return piece.decode("utf-8", "replace")
+
     def read(self, offset, limit, wait, dwell, cancelled):
         """Output from an offset, or the tail; wait and dwell are seconds."""
         begun = time.monotonic()
@@ -195,7 +198,7 @@ class Process:
             truncated = start > (offset or 0)
             total = self.output.total()
             self.read_to = max(self.read_to, start + len(piece))
-        return {"Process": self.snapshot(), "Output": piece.decode("utf-8", "replace"), "StartOffset": start,
+        return {"Process": self.snapshot(), "Output": self.text(piece), "StartOffset": start,
                 "EndOffset": start + len(piece), "TotalBytes": total, "Truncated": truncated,
                 "TimedOut": timed_out, "Duration": int((time.monotonic() - begun) * 1e9)}
 
