@@ -97,6 +97,35 @@ func TestBurst(t *testing.T) {
 	}
 }
 
+// A session whose calls fill every slot can still be closed, which ends them.
+func TestFullServiceCloses(t *testing.T) {
+	h := serve(t, nil)
+	c := h.connect(t, protocol.ClientCapabilities{}, client.Options{})
+	open(t, c)
+	answers := make(chan error, maxRequests)
+	for range maxRequests {
+		go func() {
+			_, err := c.ToolCall(t.Context(), call("block"))
+			answers <- err
+		}()
+	}
+	for range maxRequests {
+		<-h.entered
+	}
+	closed, err := c.SessionClose(t.Context(), protocol.SessionParams{SessionID: "s1"})
+	if err != nil || closed.Session.State != protocol.SessionClosed {
+		t.Fatalf("%+v, %v", closed, err)
+	}
+	for range maxRequests {
+		if err := <-answers; kindOf(err) != protocol.KindCancelled {
+			t.Fatalf("a call of a closed session gives %v", err)
+		}
+	}
+	if _, err := c.SessionDelete(t.Context(), protocol.SessionDeleteParams{SessionID: "s1"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestWaitsAreBounded refuses waits beyond their own bound, and nothing else.
 func TestWaitsAreBounded(t *testing.T) {
 	h := serve(t, nil)

@@ -14,8 +14,8 @@ func sessionMethods() map[string]method {
 		protocol.MethodSessionGet:    {handle: bind((*request).sessionGet), class: slotless},
 		protocol.MethodSessionList:   {handle: bind((*request).sessionList), class: slotless},
 		protocol.MethodSessionFork:   {handle: bind((*request).sessionFork), class: slotted},
-		protocol.MethodSessionClose:  {handle: bind((*request).sessionClose), class: slotted},
-		protocol.MethodSessionDelete: {handle: bind((*request).sessionDelete), class: slotted},
+		protocol.MethodSessionClose:  {handle: bind((*request).sessionClose), class: slotless},
+		protocol.MethodSessionDelete: {handle: bind((*request).sessionDelete), class: slotless},
 	}
 }
 
