@@ -60,5 +60,5 @@ const (
 	maxSubscriptions = 256
 	// outputChunk is the most output that one process/output carries, in bytes:
 	// large enough to be fast, small enough that a change is not held up.
-	outputChunk = 256 << 10
+	outputChunk = 512 << 10
 )

@@ -72,6 +72,8 @@ type server struct {
 	working       int // requests that hold a slot
 	waiting       int // requests that hold none
 	subscriptions map[processKey]*subscription
+	// chunks are what subscriptions read into.
+	chunks sync.Pool
 }
 
 // ending is why the connection ends, and the process's exit code.
@@ -91,6 +93,7 @@ func newServer(o Options) *server {
 		trace:         protocol.TraceOff,
 		requests:      map[jsonrpc2.ID]*request{},
 		subscriptions: map[processKey]*subscription{},
+		chunks:        sync.Pool{New: func() any { return new([outputChunk]byte) }},
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	local := slog.DiscardHandler

@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 	"encoding/base64"
-	"slices"
 	"strconv"
 	"time"
 
@@ -129,6 +128,9 @@ func (u *subscription) run() {
 			u.send(protocol.ProcessOutputParams{Offset: u.offset, Error: sessionError(p.err)})
 		} else {
 			u.deliver(p.ProcessOutput)
+			if p.buffer != nil {
+				u.server.chunks.Put(p.buffer)
+			}
 		}
 	}
 }
@@ -137,6 +139,8 @@ func (u *subscription) run() {
 type piece struct {
 	session.ProcessOutput
 	err error
+	// buffer holds its data, if it is not nil.
+	buffer *[outputChunk]byte
 }
 
 // fetch reads pieces until the last one, a failure or the end of the
@@ -150,8 +154,13 @@ func (u *subscription) fetch(pieces chan<- piece) {
 		case <-u.ctx.Done():
 			return
 		}
+		var buffer *[outputChunk]byte
 		out, err := u.server.sessions().ReadProcess(u.ctx, u.key.session, u.key.process, session.ReadProcess{
 			Offset: &offset, MaxBytes: outputChunk, Wait: session.MaxWait,
+			Buffer: func(size int) []byte {
+				buffer = u.server.chunks.Get().(*[outputChunk]byte)
+				return buffer[:size]
+			},
 		})
 		switch {
 		case u.ctx.Err() != nil:
@@ -170,7 +179,7 @@ func (u *subscription) fetch(pieces chan<- piece) {
 		}
 		offset, last = out.EndOffset, out.EOF || err != nil
 		select {
-		case pieces <- piece{out, err}:
+		case pieces <- piece{out, err, buffer}:
 		case <-u.ctx.Done():
 			return
 		}
@@ -190,7 +199,7 @@ func (u *subscription) deliver(out session.ProcessOutput) {
 	offset := u.offset
 	u.offset = out.EndOffset
 	// It fails only when the connection has ended, which ends it for all.
-	_ = u.server.stream.NotifyBy(protocol.MethodProcessOutput, func(dst []byte) []byte {
+	_ = u.server.stream.NotifyBy(protocol.MethodProcessOutput, base64.StdEncoding.EncodedLen(len(out.Data))+outputEnvelope, func(dst []byte) []byte {
 		return u.appendOutput(dst, offset, out)
 	}, func() { <-u.room })
 }
@@ -198,7 +207,6 @@ func (u *subscription) deliver(out session.ProcessOutput) {
 // appendOutput writes a [protocol.ProcessOutputParams] by hand: an encoder would
 // copy the base64 three times.
 func (u *subscription) appendOutput(dst []byte, offset int64, out session.ProcessOutput) []byte {
-	dst = slices.Grow(dst, base64.StdEncoding.EncodedLen(len(out.Data))+outputEnvelope)
 	dst = appendText(append(dst, `{"sessionId":`...), u.key.session)
 	dst = appendText(append(dst, `,"processId":`...), u.key.process)
 	dst = strconv.AppendInt(append(dst, `,"offset":`...), offset, 10)

@@ -123,6 +123,8 @@ type ReadProcess struct {
 	MaxBytes int64
 	// Wait is how long to wait for output at or after Offset, at most [MaxWait].
 	Wait time.Duration
+	// Buffer is as in [tool.ReadOptions].
+	Buffer func(size int) []byte
 }
 
 // ProcessOutput is a piece of a process's output: exact bytes.

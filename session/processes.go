@@ -140,7 +140,7 @@ func (r ReadProcess) options() (tool.ReadOptions, error) {
 			size = min(size, r.MaxBytes)
 		}
 	}
-	return tool.ReadOptions{OffsetBytes: r.Offset, MaxBytes: int(min(size, MaxProcessRead)), Wait: min(r.Wait, MaxWait)}, nil
+	return tool.ReadOptions{OffsetBytes: r.Offset, MaxBytes: int(min(size, MaxProcessRead)), Wait: min(r.Wait, MaxWait), Buffer: r.Buffer}, nil
 }
 
 // WriteProcess writes to the process's standard input or terminal.

@@ -210,6 +210,7 @@ func readRequest(c *connection, id string, o tool.ReadOptions) wire.ClientReques
 		Method:  wire.MethodProcessRead,
 		Data:    wire.ProcessRequest{ID: id, Options: options},
 		MaxBody: int64(options.MaxBytes),
+		Into:    o.Buffer,
 	}
 }
 

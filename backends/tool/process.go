@@ -166,6 +166,10 @@ type ReadOptions struct {
 	Wait time.Duration
 	// MinDwell is how long to gather more once some has come.
 	MinDwell time.Duration
+	// Buffer, unless nil, may be asked for the room for so many bytes of output,
+	// once they are there. It must not block. After an error what it returned must
+	// not be used again.
+	Buffer func(size int) []byte
 }
 
 // ReadResult is a piece of a process's output.

@@ -37,6 +37,27 @@ func TestBodiesBothWays(t *testing.T) {
 	}
 }
 
+// A body goes where the caller says, and the handler hears when its own is free again.
+func TestBodyGoesIntoTheCallersBuffer(t *testing.T) {
+	free := make(chan struct{}, 1)
+	p := newPair(t, handlers{"echo": func(_ context.Context, r *Request) (Response, error) {
+		return Response{Body: r.Body, Done: func() { free <- struct{}{} }}, nil
+	}}, ClientOptions{}, ServerOptions{})
+	body := make([]byte, 3*bodyPiece+1)
+	rand.Read(body)
+	room := make([]byte, len(body)+1)
+	r, err := p.Do(t.Context(), ClientRequest{Method: "echo", Body: body, Into: func(size int) []byte { return room[:size] }})
+	if err != nil || !bytes.Equal(r.Body, body) || &r.Body[0] != &room[0] {
+		t.Errorf("%d bytes, %v, at their place: %t", len(r.Body), err, &r.Body[0] == &room[0])
+	}
+	receive(t, free)
+	_, err = p.Do(t.Context(), ClientRequest{Method: "echo", Body: body, MaxBody: 1, Into: func(int) []byte {
+		t.Error("room was made for a body that is too long")
+		return room
+	}})
+	wantKind(t, err, tool.ProtocolMismatch)
+}
+
 // A stream that nobody reads holds up neither other calls nor itself when it is
 // read in the end, and the sender never runs ahead of the window.
 func TestSlowStream(t *testing.T) {

@@ -82,6 +82,10 @@ type call struct {
 	data []byte
 	in   *inbox // the reply's body, which may still be coming
 	err  error
+	// into makes room for a reply's body; nil for none.
+	into func(size int) []byte
+	// finished says that done is closed; guarded by Client.mu.
+	finished bool
 
 	// nested is the context of its callbacks, once there was one; guarded by
 	// Client.mu like cancel.
@@ -189,6 +193,10 @@ type ClientRequest struct {
 	// MaxBody is the longest body of a reply that is taken, in bytes; 0 means
 	// [MaxBody].
 	MaxBody int64
+	// Into, unless nil, returns room for a reply's body of at most MaxBody bytes,
+	// once it is about to come. It must not block. After an error what it returned
+	// must not be used again: some of the body may still come.
+	Into func(size int) []byte
 }
 
 // Reply is what a call came back with.
@@ -266,7 +274,7 @@ func (c *Client) start(ctx context.Context, r ClientRequest, stream bool) (strin
 		return "", nil, tool.Errorf(tool.InvalidParams, "%d bytes are more than one call can carry (%d)", len(r.Body), MaxBody)
 	}
 	id := strconv.FormatUint(c.lastID.Add(1), 10)
-	call := &call{ctx: ctx, method: r.Method, stream: stream, maxBody: r.MaxBody, done: make(chan struct{})}
+	call := &call{ctx: ctx, method: r.Method, stream: stream, maxBody: r.MaxBody, into: r.Into, done: make(chan struct{})}
 	if call.maxBody <= 0 {
 		call.maxBody = MaxBody
 	}

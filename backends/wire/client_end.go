@@ -78,14 +78,19 @@ func (c *Client) conclude(reason error) bool {
 func (c *Client) settle(call *call, err error) {
 	if call.in != nil {
 		call.in.abort(err)
-		return
+	} else {
+		call.err = err
 	}
-	call.err = err
 	c.finish(call)
 }
 
-// finish makes it known that a call has its reply. c.mu is held.
+// finish makes it known that a call has its reply, if it is not known. c.mu is
+// held.
 func (c *Client) finish(call *call) {
+	if call.finished {
+		return
+	}
+	call.finished = true
 	if call.cancel != nil {
 		call.cancel()
 	}

@@ -85,7 +85,13 @@ func (c *Client) reply(f *rawFrame) error {
 			call.in = newInbox(f.body, call.stream, func(ctx context.Context, total int64) error {
 				return c.tellTaken(ctx, id, total)
 			})
-			c.finish(call)
+			if call.into != nil {
+				call.in.whole = call.into(int(f.body))[:0]
+			}
+			// Whoever waits for a body that comes without his help is woken once.
+			if call.stream || f.body > BodyWindow {
+				c.finish(call)
+			}
 			return nil // it stays known until its body is there
 		}
 	}
@@ -129,8 +135,8 @@ func (c *Client) piece(f *rawFrame) error {
 		return nil
 	}
 	if len(f.err) > 0 {
-		c.forget(string(f.id))
 		call.in.abort(peerError(f.err, f.detail))
+		c.bodyOver(string(f.id), call)
 		return nil
 	}
 	id := string(f.id)
@@ -138,9 +144,17 @@ func (c *Client) piece(f *rawFrame) error {
 		return err
 	}
 	if call.in.complete() {
-		c.forget(id)
+		c.bodyOver(id, call)
 	}
 	return nil
+}
+
+// bodyOver ends what is known of a call whose body has come, or will not.
+func (c *Client) bodyOver(id string, call *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, id)
+	c.finish(call)
 }
 
 // event takes a process event. One that cannot be understood ends the

@@ -62,6 +62,8 @@ type Response struct {
 	Data any
 	// Body goes beside the frame.
 	Body []byte
+	// Done, unless nil, is called when Body is not used any more.
+	Done func()
 	// Stream is read for exactly Size bytes, which go beside the frame without
 	// ever being in memory whole. It is closed in every case.
 	Stream io.ReadCloser

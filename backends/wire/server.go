@@ -245,6 +245,9 @@ func (s *Server) run(r *Request) {
 		s.initialized(r, err)
 	}
 	s.reply(r, resp, err)
+	if resp.Done != nil {
+		resp.Done()
+	}
 	r.cancel()
 }
 

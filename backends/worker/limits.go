@@ -18,6 +18,13 @@ const (
 	// acceptPause is the pause after a failed accept, which is mostly a lack of
 	// descriptors.
 	acceptPause = 50 * time.Millisecond
+	// largeRead is from where on, in bytes, output is read into a buffer that is used
+	// again: whoever follows an output would else cause a garbage collection every
+	// few reads.
+	largeRead = 32 << 10
+	// sendBuffer is what a socket takes of us before its peer reads, in bytes, as the kernel
+	// counts: about two pieces of a body.
+	sendBuffer = 1 << 20
 	// maxVariables bounds the variables of a session, maxVariableBytes their
 	// text: what fits beside the arguments of a command on Linux.
 	maxVariables     = 4096

@@ -6,6 +6,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
+	"github.com/caisson-dev/caisson/backends/worker/process"
 )
 
 type processHandler func(ctx context.Context, s *server, o *session, r *wire.Request) (wire.Response, error)
@@ -127,7 +128,18 @@ func readProcess(ctx context.Context, _ *server, o *session, r *wire.Request) (w
 	case options.Encoding != "" && options.Encoding != wire.EncodingBase64:
 		return wire.Response{}, tool.Errorf(tool.InvalidParams, "unknown encoding %q", options.Encoding).WithPath("options.Encoding")
 	}
-	read, err := o.processes.Read(ctx, in.ID, options.Tool())
+	how := options.Tool()
+	var large *[process.MaxReadBytes]byte
+	if r.HostHas(wire.CapBulk) {
+		how.Buffer = func(size int) []byte {
+			if size < largeRead {
+				return make([]byte, size)
+			}
+			large = o.buffers.Get().(*[process.MaxReadBytes]byte)
+			return large[:size]
+		}
+	}
+	read, err := o.processes.Read(ctx, in.ID, how)
 	if err != nil {
 		return wire.Response{}, err
 	}
@@ -142,7 +154,11 @@ func readProcess(ctx context.Context, _ *server, o *session, r *wire.Request) (w
 	}
 	switch {
 	case r.HostHas(wire.CapBulk):
-		return wire.Response{Data: reply, Body: read.Output}, nil
+		return wire.Response{Data: reply, Body: read.Output, Done: func() {
+			if large != nil {
+				o.buffers.Put(large)
+			}
+		}}, nil
 	case options.Encoding == wire.EncodingBase64:
 		reply.Encoding, reply.Output = wire.EncodingBase64, base64.StdEncoding.EncodeToString(read.Output)
 	default:

@@ -110,6 +110,9 @@ func (s *server) admit(conn *net.UnixConn, prove func(context.Context, net.Conn)
 		s.hangUp(conn)
 		return
 	}
+	// A piece of a body fits in at once, so that nobody is woken for parts of one. Without it
+	// everything works as well.
+	_ = conn.SetWriteBuffer(sendBuffer)
 	late := time.AfterFunc(handshakeTimeout, func() {
 		s.log.Warn("ended a connection that did not initialize", "timeout", handshakeTimeout)
 		s.hangUp(conn)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
@@ -27,7 +28,8 @@ type session struct {
 	processes *process.Manager
 	tools     *tools.Set
 	state     string
-	temporary bool // state goes with the worker
+	temporary bool      // state goes with the worker
+	buffers   sync.Pool // of large reads of output
 }
 
 // bind returns the session that in asks for: it opens the first one, and
@@ -104,6 +106,7 @@ func (s *server) checkBinding(in wire.Initialize) error {
 // open makes what the binding asks for. When it fails nothing stays open.
 func (s *server) open(in wire.Initialize) (_ *session, err error) {
 	o := &session{binding: in, state: s.o.State}
+	o.buffers.New = func() any { return new([process.MaxReadBytes]byte) }
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, o.letGo(context.Background()))

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"slices"
 	"strconv"
 	"sync"
 )
@@ -19,12 +20,21 @@ type buffer struct {
 	bytes []byte
 }
 
-// buffers recycles the buffers of short messages.
-var buffers = sync.Pool{New: func() any { return &buffer{bytes: make([]byte, headerRoom, 1024)} }}
+// buffers recycles the buffers of short messages, largeBuffers those of long ones,
+// which would be lost to short ones.
+var (
+	buffers      = sync.Pool{New: func() any { return &buffer{bytes: make([]byte, headerRoom, 1024)} }}
+	largeBuffers = sync.Pool{New: func() any { return &buffer{bytes: make([]byte, headerRoom, keepBuffer)} }}
+)
 
-func newBuffer() *buffer {
-	b := buffers.Get().(*buffer)
-	b.bytes = b.bytes[:headerRoom]
+// newBuffer is a buffer for a message of about size bytes.
+func newBuffer(size int) *buffer {
+	pool := &buffers
+	if size > keepBuffer {
+		pool = &largeBuffers
+	}
+	b := pool.Get().(*buffer)
+	b.bytes = slices.Grow(b.bytes[:headerRoom], size)
 	return b
 }
 
@@ -68,8 +78,11 @@ func (it *item) len() int {
 
 // finish gives the buffer back and tells whoever waits.
 func (it *item) finish() {
-	if cap(it.bytes) <= poolBuffer {
+	switch {
+	case cap(it.bytes) <= keepBuffer:
 		buffers.Put(it.buffer)
+	case cap(it.bytes) <= poolBuffer:
+		largeBuffers.Put(it.buffer)
 	}
 	it.buffer, it.long = nil, nil
 	if it.done != nil {

@@ -65,7 +65,7 @@ func New(in io.ReadCloser, out io.WriteCloser, o Options) *Stream {
 // never waits. The context is not looked at, so that an answer to cancelled
 // work is still sent.
 func (s *Stream) Write(_ context.Context, msg jsonrpc2.Message) (int64, error) {
-	buf := newBuffer()
+	buf := newBuffer(0)
 	buf.bytes = jsonrpc2.AppendMessage(buf.bytes, msg)
 	return s.push(item{buffer: buf}, true)
 }
@@ -74,16 +74,16 @@ func (s *Stream) Write(_ context.Context, msg jsonrpc2.Message) (int64, error) {
 // called when it has been written or the stream has ended, from a goroutine
 // that must not be held up.
 func (s *Stream) Notify(method string, params []byte, done func()) error {
-	buf := newBuffer()
+	buf := newBuffer(0)
 	buf.bytes = jsonrpc2.AppendNotification(buf.bytes, method, params)
 	_, err := s.push(item{buffer: buf, notification: true, done: done}, true)
 	return err
 }
 
-// NotifyBy is Notify with parameters that params appends to what it is given: long
-// ones are encoded where they are written from.
-func (s *Stream) NotifyBy(method string, params func(dst []byte) []byte, done func()) error {
-	buf := newBuffer()
+// NotifyBy is Notify with parameters of about size bytes that params appends to what
+// it is given: long ones are encoded where they are written from.
+func (s *Stream) NotifyBy(method string, size int, params func(dst []byte) []byte, done func()) error {
+	buf := newBuffer(len(method) + size)
 	buf.bytes = jsonrpc2.AppendNotification(buf.bytes, method, jsonrpc2.RawMessage{'0'})
 	buf.bytes = append(params(buf.bytes[:len(buf.bytes)-len("0}")]), closing...)
 	_, err := s.push(item{buffer: buf, notification: true, done: done}, true)
@@ -114,7 +114,7 @@ func (s *Stream) Answer(id jsonrpc2.ID, result jsonrpc2.RawMessage, err error, q
 }
 
 func answer(id jsonrpc2.ID, result jsonrpc2.RawMessage, err error) item {
-	it := item{buffer: newBuffer()}
+	it := item{buffer: newBuffer(0)}
 	if err == nil && len(result) > LongResult {
 		it.long = result
 		result = jsonrpc2.RawMessage{'0'} // its place

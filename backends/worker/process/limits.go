@@ -44,6 +44,13 @@ const (
 	// maxPiece is the most that is moved from a pipe at once, and what a pipe
 	// may hold: the kernel's limit for users without privileges.
 	maxPiece = 1 << 20
+	// rushPieces pieces that follow on one another within rushInterval are a rush:
+	// then pieces below rushPiece bytes are gathered for rushPause, in which the
+	// fastest writers fill half of maxPiece.
+	rushPieces   = 8
+	rushInterval = time.Millisecond
+	rushPiece    = 256 << 10
+	rushPause    = 200 * time.Microsecond
 	// copySize is the buffer for output that cannot be spliced.
 	copySize = 32 << 10
 	// memoryOutput is how much merged output of a foreground command waits in

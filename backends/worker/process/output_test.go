@@ -168,6 +168,43 @@ func TestUnreadOutput(t *testing.T) {
 	}
 }
 
+// Small pieces that follow on one another make a pipe wide; rare ones leave it as it is.
+func TestRush(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	c, err := r.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := func() (n int) {
+		if err := c.Control(func(fd uintptr) { n, err = unix.FcntlInt(fd, unix.F_GETPIPE_SZ, 0) }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	narrow := size()
+	var rare rush
+	for range 4 * rushPieces {
+		rare.last = time.Now().Add(-2 * rushInterval)
+		rare.took(1, c)
+	}
+	if n := size(); n != narrow {
+		t.Errorf("a pipe with rare pieces holds %d bytes, and held %d", n, narrow)
+	}
+	var fast rush
+	for range 4 * rushPieces {
+		fast.last = time.Now()
+		fast.took(1, c)
+	}
+	if n := size(); n != maxPiece {
+		t.Errorf("a pipe with many pieces holds %d bytes, not %d", n, maxPiece)
+	}
+}
+
 func TestRead(t *testing.T) {
 	m, _ := newTest(t)
 	p := start(t, m, "printf 0123456789; read x; printf abc; read x")

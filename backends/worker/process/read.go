@@ -35,7 +35,13 @@ func (m *Manager) Read(ctx context.Context, id string, o tool.ReadOptions) (tool
 		}
 	}
 	total, _, closed := p.out.state()
-	buf := make([]byte, min(int64(size), max(0, total-offset)))
+	most := int(min(int64(size), max(0, total-offset)))
+	var buf []byte
+	if o.Buffer != nil {
+		buf = o.Buffer(most)
+	} else {
+		buf = make([]byte, most)
+	}
 	start, n, err := p.out.readAt(buf, offset)
 	if err != nil {
 		return tool.ReadResult{}, tool.Errorf(tool.Internal, "read the output of process %s: %w", id, err)

@@ -3,6 +3,8 @@ package process
 import (
 	"errors"
 	"os"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,7 +17,7 @@ func splice(pipe *os.File, o *output) bool {
 	if err != nil {
 		return false
 	}
-	widened := false
+	var r rush
 	for {
 		var moved int
 		var failed error
@@ -29,10 +31,38 @@ func splice(pipe *os.File, o *output) bool {
 		if moved == 0 {
 			return true
 		}
-		if !widened && moved >= copySize {
-			widened = true
-			_ = c.Control(func(fd uintptr) { widen(int(fd)) })
-		}
+		r.took(moved, c)
+	}
+}
+
+// A rush is a pipe that is written to fast. Its pieces, if they were small and
+// taken one by one, would cost a change of threads each, on both sides; so the pipe
+// is made wide and left to fill for a moment. Its writer is not held up: that is
+// less than the moment in which anybody fills a wide pipe.
+type rush struct {
+	last    time.Time // when the last piece was taken, or its pause was over
+	row     int       // pieces that followed on one another
+	widened bool      // was tried
+	wide    bool
+}
+
+// took notes a piece, widens the pipe when it is worth it, and pauses.
+func (r *rush) took(moved int, pipe syscall.RawConn) {
+	now := time.Now()
+	if now.Sub(r.last) > rushInterval {
+		r.row = 0
+	}
+	r.row++
+	r.last = now
+	rushes := r.row >= rushPieces
+	if !r.widened && (rushes || moved >= copySize) {
+		r.widened = true
+		_ = pipe.Control(func(fd uintptr) { r.wide = widen(int(fd)) }) // fails when it is closed, which the next piece tells
+	}
+	if rushes && r.wide && moved < rushPiece {
+		pause := unix.NsecToTimespec(int64(rushPause))
+		_ = unix.Nanosleep(&pause, nil) // a signal ends it early; a timer of the runtime's may take a millisecond
+		r.last = time.Now()
 	}
 }
 

@@ -19,8 +19,6 @@ func newPipe() (r, w int, err error) {
 	return fds[0], fds[1], nil
 }
 
-func widen(int) {} // pipes grow by themselves here
-
 // newSession are the attributes of a child that leads a session of its own,
 // with a terminal if its stdin is one.
 func newSession(terminal bool, pidfd *int) *syscall.SysProcAttr {

@@ -23,8 +23,11 @@ func newPipe() (r, w int, err error) {
 
 // widen lets a pipe hold as much as users may make it hold, so that a process
 // that writes fast is seldom stopped for a switch of threads. The limit of all
-// a user's pipes may refuse it, and the pipe works as it is.
-func widen(fd int) { _, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, maxPiece) }
+// a user's pipes may refuse it, and the pipe works as it is: then it reports false.
+func widen(fd int) bool {
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, maxPiece)
+	return err == nil
+}
 
 // newSession are the attributes of a child that leads a session of its own,
 // with a terminal if its stdin is one, and dies with this program: the thread
