@@ -45,7 +45,7 @@ func (b *Backend) Check(ctx context.Context, p profile.Profile) backends.Health 
 	report("start", fmt.Sprintf("runs as process %d", s.program.Pid()), nil)
 	probe, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	report("protocol", "answers, and refuses what comes before initialize", remote.Probe(probe, s))
+	report("protocol", "answers, and refuses what comes before initialize", remote.Probe(probe, adapter.connection(s)))
 	report("end", "exits when its input ends", s.Close())
 	return h
 }

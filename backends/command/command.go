@@ -87,7 +87,11 @@ var (
 // adapter that has to be killed, or says by its exit code that it could not end
 // in order, may have left something behind, which the error says.
 func (e *environment) Shutdown(ctx context.Context) error {
-	return joined(e.Environment.Shutdown(ctx), e.host.end(ctx))
+	err, end := e.Environment.Shutdown(ctx), e.host.end(ctx)
+	if end != nil && tool.KindOf(err) == tool.Timeout {
+		return end // what it waited for in vain
+	}
+	return joined(err, end)
 }
 
 // Detach ends the adapter as Shutdown does: it lives no longer than its

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,19 +94,25 @@ func lines(t *testing.T, file string) []string {
 // until waits for a line in a file.
 func until(t *testing.T, file, line string) {
 	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s never said %q: %q", file, line, lines(t, file))
+		}
+	}()
+	eventually(t, func() bool { return slices.Contains(lines(t, file), line) })
+}
+
+// eventually waits for what must happen.
+func eventually(t *testing.T, happened func() bool) {
+	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(patience)
-	for {
-		for _, l := range lines(t, file) {
-			if l == line {
-				return
-			}
-		}
+	for !happened() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("%s never said %q: %q", file, line, lines(t, file))
+			t.Fatal("it never happened")
 		}
 	}
 }
@@ -130,6 +137,7 @@ func TestBadAdapters(t *testing.T) {
 		"exits well":      {part: "nothing", kind: tool.BackendUnavailable, says: []string{"ended by itself"}},
 		"garbage":         {part: "garbage", kind: tool.BackendUnavailable, says: []string{"Usage: something else entirely"}},
 		"silent":          {part: "silent", o: Options{HandshakeTimeout: 300 * time.Millisecond}, kind: tool.BackendUnavailable, says: []string{"did not answer initialize in time"}},
+		"no root":         {part: "rootless", kind: tool.ProtocolMismatch, says: []string{`the root "w"`}},
 		"deaf":            {part: "deaf", o: Options{HandshakeTimeout: 300 * time.Millisecond}, kind: tool.BackendUnavailable, says: []string{"did not answer initialize in time"}},
 		"another version": {part: "version", kind: tool.ProtocolMismatch, says: []string{"protocol 3", "speaks 4"}},
 	} {
@@ -185,6 +193,39 @@ func TestSecretsOfWhatItSays(t *testing.T) {
 	if s := err.Error(); len(s) > stderrBytes+1000 || strings.Contains(s, "s3cr3t") || strings.Contains(s, "two lines") || strings.Contains(s, strings.Repeat("5e", 32)) {
 		t.Errorf("%d bytes: %s", len(s), s)
 	}
+}
+
+// TestSecretsInReplies: an adapter that puts what it was told into its errors, or
+// breaks the protocol with it, does not make that an error of ours.
+func TestSecretsInReplies(t *testing.T) {
+	check := func(err error, says ...string) {
+		t.Helper()
+		if err == nil {
+			t.Fatal("no error")
+		}
+		for _, words := range append(says, "[secret]") {
+			if !strings.Contains(err.Error(), words) {
+				t.Errorf("%q does not say %q", err, words)
+			}
+		}
+		for _, secret := range append(strings.Split(secretValue, "\n"), strings.Repeat("5e", 32)) {
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("%q holds %q", err, secret)
+			}
+		}
+	}
+	_, err := New(Options{}).Open(t.Context(), playing(t, "leaks-in-replies", wire.MethodInitialize), nil)
+	check(err, `"root":"/w"`)
+	e := open(t, playing(t, "leaks-in-replies", wire.MethodExecute, wire.MethodRunCode), Options{})
+	_, err = call(t.Context(), e, "read_file", `{}`)
+	check(err, "read_file: cannot")
+	_, err = e.(backends.CodeRunner).RunCode(t.Context(), backends.CodeRequest{Code: "1"})
+	check(err, "cannot")
+	e = open(t, playing(t, "leaks-in-garbage"), Options{})
+	said := e.(*environment).host.current.stderr
+	eventually(t, func() bool { return said.String() != "" })
+	_, err = call(t.Context(), e, "read_file", `{}`)
+	check(err, "not a frame", "debug: ", "it said: reading the settings")
 }
 
 // TestWhatItIsGiven: the profile's variables are for commands and travel over the

@@ -75,6 +75,23 @@ func zombie(pid int) bool {
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }
 
+// TestEndAfterLoss: a shutdown that waited in vain for an adapter which had failed
+// before says how that ended, and that alone.
+func TestEndAfterLoss(t *testing.T) {
+	b := playing(t, "mute")
+	b.Profile.ShutdownTimeout = time.Second
+	e := open(t, b, Options{})
+	if _, err := bash(t, e, "true"); tool.KindOf(err) != tool.OutcomeUnknown {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := e.Shutdown(ctx)
+	if tool.KindOf(err) != tool.OutcomeUnknown || hintOf(err) == "" || !strings.Contains(err.Error(), "was killed") || strings.Contains(err.Error(), "connection") {
+		t.Errorf("ended with %v (%s)", err, tool.KindOf(err))
+	}
+}
+
 // TestDetachIsBounded: whoever lets go does not wait for longer than it can, and an
 // adapter that needs longer has its own budget.
 func TestDetachIsBounded(t *testing.T) {

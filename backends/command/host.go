@@ -21,7 +21,7 @@ type host struct {
 	backend *Backend
 	argv    []string
 	grace   time.Duration
-	secrets []string
+	secrets secrets
 
 	mu      sync.Mutex
 	current *stream // the latest; nil before the first
@@ -34,10 +34,13 @@ func newHost(b *Backend, binding backends.Binding) *host {
 	if h.grace <= 0 {
 		h.grace = defaultShutdown
 	}
-	h.secrets = append(h.secrets, binding.Secrets.Token)
+	values := []string{binding.Secrets.Token}
 	for _, value := range binding.Secrets.Environment {
-		h.secrets = append(h.secrets, value)
+		if !strings.Contains(binding.Profile.Workspace, value) { // it stands in every path
+			values = append(values, value)
+		}
 	}
+	h.secrets = newSecrets(values)
 	return h
 }
 
@@ -87,7 +90,12 @@ func (h *host) Dial(ctx context.Context, _ backends.Binding) (remote.Stream, err
 	h.mu.Lock()
 	h.current = s
 	h.mu.Unlock()
-	return remote.Stream{ReadWriteCloser: s}, nil
+	return h.connection(s), nil
+}
+
+// connection is the stream, for whoever speaks the protocol over it.
+func (h *host) connection(s *stream) remote.Stream {
+	return remote.Stream{ReadWriteCloser: s, Said: s.stderr.String, Redact: h.secrets.redact}
 }
 
 // start starts the adapter. It gets the variables of the service, as a program

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +60,27 @@ func play(part string, args []string) int {
 		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
 		fmt.Fprint(os.Stderr, strings.Repeat("padding ", 2000), line)
 		return 1
+	case "leaks-in-replies": // what initialize told it: args are the methods that it does so for
+		var told string
+		respond(func(f frame) any {
+			if f.Method == wire.MethodInitialize {
+				told = string(f.Data) + f.Token
+			}
+			if slices.Contains(args, f.Method) {
+				return errors.New("cannot: " + told)
+			}
+			return initialized(f)
+		})
+	case "leaks-in-garbage":
+		fmt.Fprintln(os.Stderr, "reading the settings")
+		respond(func(f frame) any {
+			if f.Method != wire.MethodInitialize {
+				fmt.Println("debug:", f.Token)
+			}
+			return initialized(f)
+		})
+	case "rootless":
+		respond(func(frame) any { return map[string]any{"version": 4, "root": "w"} })
 	case "plain":
 		return plain(args)
 	case "stubborn": // ends neither when told nor its children
@@ -67,6 +90,14 @@ func play(part string, args []string) int {
 		}
 		_ = note(args[0], fmt.Sprint(child.Process.Pid))
 		respond(func(f frame) any { return initialized(f) })
+		time.Sleep(time.Hour)
+	case "mute": // closes its output at the first request, and does not end
+		respond(func(f frame) any {
+			if f.Method != wire.MethodInitialize {
+				_ = os.Stdout.Close()
+			}
+			return initialized(f)
+		})
 		time.Sleep(time.Hour)
 	case "bad-end":
 		respond(func(f frame) any { return initialized(f) })
@@ -90,6 +121,7 @@ func note(file, text string) int {
 type frame struct {
 	ID     string          `json:"id"`
 	Method string          `json:"method"`
+	Token  string          `json:"token"`
 	Data   json.RawMessage `json:"data"`
 }
 
@@ -101,7 +133,7 @@ func initialized(f frame) any {
 	return map[string]any{"version": 4, "root": in.Root}
 }
 
-// respond answers each frame until the input ends.
+// respond answers each frame, by an error or with data, until the input ends.
 func respond(answer func(frame) any) {
 	in := bufio.NewReader(os.Stdin)
 	out := json.NewEncoder(os.Stdout)
@@ -114,7 +146,14 @@ func respond(answer func(frame) any) {
 		if json.Unmarshal(line, &f) != nil {
 			return
 		}
-		_ = out.Encode(map[string]any{"id": f.ID, "data": answer(f)})
+		reply := map[string]any{"id": f.ID}
+		switch a := answer(f).(type) {
+		case error:
+			reply["error"] = a.Error()
+		default:
+			reply["data"] = a
+		}
+		_ = out.Encode(reply)
 	}
 }
 

@@ -25,7 +25,7 @@ type stream struct {
 }
 
 // Read reads the adapter's output. The error at its end says how the adapter
-// ended, and what it said about that.
+// ended.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.program.Read(p)
 	if n > 0 {
@@ -37,7 +37,8 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ended is the error at the end of the output.
+// ended is the error at the end of the output. What the adapter said about it is
+// added by whoever shows it.
 func (s *stream) ended() error {
 	wait := time.NewTimer(exitWait)
 	defer wait.Stop()
@@ -60,7 +61,7 @@ func (s *stream) ended() error {
 // failed is the error of an adapter that did something that it should not have.
 // It would do that again.
 func (s *stream) failed(how string) error {
-	e := tool.Errorf(tool.BackendUnavailable, "the adapter %s %s%s", s.name, how, s.said())
+	e := tool.Errorf(tool.BackendUnavailable, "the adapter %s %s", s.name, how)
 	return e.WithHint("run it by hand to see what is wrong with it; caisson adapter check tries it")
 }
 

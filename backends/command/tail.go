@@ -11,7 +11,7 @@ import (
 // tail keeps the end of what an adapter prints to standard error, and gives it
 // back without the secrets that the adapter was told.
 type tail struct {
-	secrets [][]byte // as they stand and as JSON has them, longest first
+	secrets secrets
 
 	mu   sync.Mutex
 	max  int // bytes that are kept
@@ -19,25 +19,44 @@ type tail struct {
 	cut  bool // data begins anywhere, perhaps within a secret
 }
 
-// newTail makes a tail. More than is shown is kept, so that a secret that begins
-// before what is shown is known for what it is.
-func newTail(secrets []string) *tail {
-	t := &tail{}
-	for _, s := range secrets {
+// secrets are what no error may show: each as it stands and as JSON has it,
+// longest first.
+type secrets [][]byte
+
+func newSecrets(values []string) secrets {
+	var all secrets
+	for _, s := range values {
 		for _, line := range append([]string{s}, strings.Split(s, "\n")...) {
 			if line = strings.TrimSpace(line); len(line) < minSecret {
 				continue
 			}
-			t.secrets = append(t.secrets, []byte(line))
+			all = append(all, []byte(line))
 			if quoted, err := json.Marshal(line); err == nil && len(quoted) != len(line)+2 {
-				t.secrets = append(t.secrets, quoted[1:len(quoted)-1])
+				all = append(all, quoted[1:len(quoted)-1])
 			}
 		}
 	}
-	slices.SortFunc(t.secrets, func(a, b []byte) int { return len(b) - len(a) })
-	t.max = stderrBytes
-	if len(t.secrets) > 0 {
-		t.max += len(t.secrets[0])
+	slices.SortFunc(all, func(a, b []byte) int { return len(b) - len(a) })
+	return all
+}
+
+// clean is data without the secrets.
+func (all secrets) clean(data []byte) []byte {
+	for _, s := range all {
+		data = bytes.ReplaceAll(data, s, []byte("[secret]"))
+	}
+	return data
+}
+
+// redact is text without the secrets.
+func (all secrets) redact(text string) string { return string(all.clean([]byte(text))) }
+
+// newTail makes a tail. More than is shown is kept, so that a secret that begins
+// before what is shown is known for what it is.
+func newTail(s secrets) *tail {
+	t := &tail{secrets: s, max: stderrBytes}
+	if len(s) > 0 {
+		t.max += len(s[0])
 	}
 	return t
 }
@@ -63,10 +82,7 @@ func (t *tail) clean() []byte {
 	for t.cut && start < t.max-stderrBytes && start < len(t.data) {
 		start += max(1, t.secretAt(t.data[start:]))
 	}
-	data := bytes.Clone(t.data[start:])
-	for _, s := range t.secrets {
-		data = bytes.ReplaceAll(data, s, []byte("[secret]"))
-	}
+	data := t.secrets.clean(bytes.Clone(t.data[start:]))
 	return data[max(0, len(data)-stderrBytes):]
 }
 

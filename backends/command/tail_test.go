@@ -22,7 +22,7 @@ func TestTail(t *testing.T) {
 		"in pieces":          {[]string{strings.Repeat("x", stderrBytes), strings.Repeat("y", stderrBytes)}, strings.Repeat("y", stderrBytes)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tail := newTail([]string{secret, "abc", `q"uoted`, ""})
+			tail := newTail(newSecrets([]string{secret, "abc", `q"uoted`, ""}))
 			for _, w := range test.writes {
 				if n, err := tail.Write([]byte(w)); n != len(w) || err != nil {
 					t.Fatal(n, err)
@@ -40,7 +40,7 @@ func TestTail(t *testing.T) {
 func TestTailCutsNoSecret(t *testing.T) {
 	const secret = "0123456789"
 	for before := range 3 * len(secret) {
-		tail := newTail([]string{secret})
+		tail := newTail(newSecrets([]string{secret}))
 		_, _ = tail.Write([]byte(strings.Repeat("x", 100+before)))
 		for range (stderrBytes + 200) / len(secret) {
 			_, _ = tail.Write([]byte(secret))

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"path"
+	"path/filepath"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -15,7 +18,32 @@ import (
 // A connection is one handshaken stream.
 type connection struct {
 	*wire.Client
-	root string
+	root   string
+	stream Stream
+}
+
+// told is an error of the connection as it is shown.
+func (c *connection) told(err error) error {
+	lost := c.Err()
+	return c.stream.told(err, lost != nil && !errors.Is(lost, wire.ErrClosed))
+}
+
+// Do is that of the client, with errors as they are shown.
+func (c *connection) Do(ctx context.Context, r wire.ClientRequest) (wire.Reply, error) {
+	reply, err := c.Client.Do(ctx, r)
+	return reply, c.told(err)
+}
+
+// Call is that of the client, with errors as they are shown.
+func (c *connection) Call(ctx context.Context, method string, data any, body []byte) (wire.Reply, error) {
+	reply, err := c.Client.Call(ctx, method, data, body)
+	return reply, c.told(err)
+}
+
+// Stream is that of the client, with errors as they are shown.
+func (c *connection) Stream(ctx context.Context, method string, data any) (int64, io.ReadCloser, error) {
+	size, body, err := c.Client.Stream(ctx, method, data)
+	return size, body, c.told(err)
 }
 
 // An attempt is a connect that somebody began and everybody waits for.
@@ -246,13 +274,13 @@ func (e *Environment) initialize(b backends.Binding, w when, offer bool) wire.In
 func (e *Environment) handshake(ctx context.Context, stream Stream, data wire.Initialize) (*connection, wire.Initialized, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.o.HandshakeTimeout)
 	defer cancel()
-	c := wire.NewClient(stream, wire.ClientOptions{
+	c := &connection{stream: stream, Client: wire.NewClient(stream, wire.ClientOptions{
 		Token: e.b.Secrets.Token, Mark: stream.Mark,
 		OnEvent: e.event, OnCallback: invoke, CancelGrace: e.o.CancelGrace, Log: e.log,
-	})
+	})}
 	in, err := c.Initialize(ctx, data)
 	if err == nil {
-		err = e.lacks(c)
+		err = e.unfit(c, in)
 	}
 	if err != nil {
 		if tool.KindOf(err) == tool.Timeout {
@@ -261,9 +289,10 @@ func (e *Environment) handshake(ctx context.Context, stream Stream, data wire.In
 				Hint: "see whether the program there is Caisson's worker, or an adapter of protocol 4", Retryable: true, Err: err,
 			}
 		}
-		return nil, in, errors.Join(err, c.Close())
+		return nil, in, errors.Join(stream.told(err, true), c.Close())
 	}
-	return &connection{Client: c, root: in.Root}, in, nil
+	c.root = in.Root
+	return c, in, nil
 }
 
 // environmentDiffers reports whether a worker refused a binding because of its
@@ -273,8 +302,13 @@ func environmentDiffers(err error) bool {
 	return errors.As(err, &e) && e.Kind == tool.Denied && e.Path == "environment"
 }
 
-// lacks is the error for a peer without a capability that is required.
-func (e *Environment) lacks(c *wire.Client) error {
+// unfit is the error for a peer that does not say where the workspace is, or is
+// without a capability that is required.
+func (e *Environment) unfit(c *connection, in wire.Initialized) error {
+	if !path.IsAbs(in.Root) && !filepath.IsAbs(in.Root) {
+		return tool.Errorf(tool.ProtocolMismatch, "the far end answered initialize with the root %q, which is not an absolute path", in.Root).
+			WithHint("its answer is the path of the workspace, with symlinks resolved")
+	}
 	for _, capability := range e.o.Required {
 		if !c.Has(capability) {
 			return tool.Errorf(tool.Unsupported, "the far end lacks the capability %s", capability)
@@ -327,7 +361,7 @@ func (e *Environment) adopt(c *connection) error {
 	e.goroutines.Go(func() {
 		<-c.Done()
 		e.conn.CompareAndSwap(c, nil)
-		reason := c.Err()
+		reason := c.told(c.Err())
 		if err := c.Close(); err != nil {
 			e.log.Debug("closing a lost connection", "error", err)
 		}

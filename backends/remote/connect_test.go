@@ -60,6 +60,11 @@ func TestFailedOpen(t *testing.T) {
 				return wire.Response{}, tool.Errorf(tool.Denied, "bound to another root")
 			})
 		}, kind: tool.Denied, removed: 1, dialled: 1},
+		{name: "no root", far: func(f *far) { f.says(wire.MethodInitialize, wire.Initialized{Version: wire.Version}, nil) },
+			kind: tool.ProtocolMismatch, removed: 1, dialled: 1},
+		{name: "a relative root", far: func(f *far) {
+			f.says(wire.MethodInitialize, wire.Initialized{Version: wire.Version, Root: "workspace"}, nil)
+		}, kind: tool.ProtocolMismatch, removed: 1, dialled: 1},
 		{name: "another version", far: func(f *far) { f.says(wire.MethodInitialize, wire.Initialized{Version: 5}, nil) },
 			kind: tool.ProtocolMismatch, removed: 1, dialled: 1},
 	} {

@@ -30,6 +30,36 @@ func about(what string, err error) error {
 	return &told
 }
 
+// told is err as it is shown: with what the far end said beside the stream, when
+// that has failed, and without what nobody may see. To tell it again changes
+// nothing.
+func (s Stream) told(err error, failed bool) error {
+	var before shown
+	if err == nil || s.Said == nil && s.Redact == nil || errors.As(err, &before) {
+		return err
+	}
+	told := tool.Error{Kind: tool.Internal}
+	var e *tool.Error
+	if errors.As(err, &e) {
+		told = *e
+	}
+	told.Message, told.Err = err.Error(), shown{err}
+	if failed && s.Said != nil {
+		if said := s.Said(); said != "" {
+			told.Message += "; it said: " + said
+		}
+	}
+	if s.Redact != nil {
+		told.Message, told.Hint = s.Redact(told.Message), s.Redact(told.Hint)
+	}
+	return &told
+}
+
+// shown marks the cause of an error that was told.
+type shown struct{ error }
+
+func (s shown) Unwrap() error { return s.error }
+
 // lacking is the error for a method that the peer does not have.
 func lacking(what, capability string) error {
 	return tool.Errorf(tool.Unsupported, "this environment cannot %s: its far end lacks the capability %s", what, capability)

@@ -52,7 +52,7 @@ type export struct {
 func (x *export) Read(p []byte) (int, error) {
 	n, err := x.src.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = about("reading an export", err)
+		err = about("reading an export", x.c.told(err))
 	}
 	return n, err
 }

@@ -53,6 +53,7 @@ type far struct {
 	dial   func(ctx context.Context, n int) error
 	attach func() error
 	create func() error
+	stderr string // what streams say beside themselves, with "secret" in it taken out
 	shared string
 	offer  *wire.SocketOffer
 	token  *wire.Token
@@ -115,7 +116,12 @@ func (f *far) Dial(ctx context.Context, _ backends.Binding) (Stream, error) {
 	}
 	host, worker := net.Pipe()
 	f.serve(worker)
-	return Stream{ReadWriteCloser: host, SharedDirectory: f.shared}, nil
+	s := Stream{ReadWriteCloser: host, SharedDirectory: f.shared}
+	if f.stderr != "" {
+		s.Said = func() string { return f.stderr }
+		s.Redact = func(text string) string { return strings.ReplaceAll(text, "secret", "…") }
+	}
+	return s, nil
 }
 
 // serve starts the worker's end of a connection.

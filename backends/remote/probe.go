@@ -12,21 +12,24 @@ import (
 // Probe reports whether the far end of a stream speaks the protocol: it sends one
 // request before initialize, which has to be refused, so that nothing is made or
 // started by it. It closes the stream.
-func Probe(ctx context.Context, stream io.ReadWriteCloser) error {
+func Probe(ctx context.Context, stream Stream) error {
 	c := wire.NewClient(stream, wire.ClientOptions{CancelGrace: probeGrace})
 	_, err := c.Call(ctx, wire.MethodProcessList, wire.ProcessRequest{}, nil)
 	lost := c.Err()
 	_ = c.Close() // who owns the stream closes it again to hear of it
 	switch {
 	case err == nil:
-		return tool.Errorf(tool.ProtocolMismatch, "it answered a request before initialize, which it must refuse")
+		err = tool.Errorf(tool.ProtocolMismatch, "it answered a request before initialize, which it must refuse")
 	case ctx.Err() != nil:
-		return tool.Errorf(tool.BackendUnavailable, "it did not answer a request in time: %w", err).
+		err = tool.Errorf(tool.BackendUnavailable, "it did not answer a request in time: %w", err).
 			WithHint("see whether it speaks protocol 4 on its standard input and output")
 	case lost == nil:
 		return nil
-	case errors.Is(lost, io.EOF):
-		lost = errors.New("it closed its output")
+	default:
+		if errors.Is(lost, io.EOF) {
+			lost = errors.New("it closed its output")
+		}
+		err = tool.Errorf(tool.BackendUnavailable, "it does not speak the protocol: %w", lost).WithHint("%s", hintOf(lost))
 	}
-	return tool.Errorf(tool.BackendUnavailable, "it does not speak the protocol: %w", lost).WithHint("%s", hintOf(lost))
+	return stream.told(err, true)
 }

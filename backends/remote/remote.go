@@ -41,6 +41,12 @@ type Stream struct {
 	// SharedDirectory is the host path of the directory in which the worker may
 	// offer a socket; empty when there is none.
 	SharedDirectory string
+	// Said is what the far end has said beside the stream, for the error of one
+	// that failed; nil when that is nowhere.
+	Said func() string
+	// Redact takes out of a text of the far end what nobody may see; nil takes
+	// nothing out.
+	Redact func(string) string
 }
 
 // Options are a backend's choices.
