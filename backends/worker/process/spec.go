@@ -49,6 +49,11 @@ func (m *Manager) prepare(id string, r request) (spec, error) {
 	if r.line == "" && r.argv[0] == "" {
 		return s, tool.Errorf(tool.InvalidParams, "the argument list begins with an empty name of a program").WithPath("argv")
 	}
+	for _, arg := range r.argv {
+		if strings.Contains(arg, "\x00") {
+			return s, tool.Errorf(tool.InvalidParams, "%q holds a NUL byte, which no argument can", arg).WithPath("argv")
+		}
+	}
 	dir, err := m.directory(r.dir)
 	if err != nil {
 		return s, err
@@ -155,8 +160,11 @@ func lastOnes(env []string) []string {
 func pairs(env map[string]string) ([]string, error) {
 	out := make([]string, 0, len(env))
 	for _, name := range slices.Sorted(maps.Keys(env)) {
-		if name == "" || strings.Contains(name, "=") {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
 			return nil, tool.Errorf(tool.InvalidParams, "%q cannot be the name of a variable", name).WithPath("environment")
+		}
+		if strings.Contains(env[name], "\x00") {
+			return nil, tool.Errorf(tool.InvalidParams, "the value of %s holds a NUL byte", name).WithPath("environment")
 		}
 		out = append(out, name+"="+env[name])
 	}
