@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { AdapterError, FrameError } from "./errors.js";
 import { BODY_PIECE, BODY_WINDOW } from "./limits.js";
 import type { Body } from "./methods.js";
@@ -15,6 +16,16 @@ export class Deferred<T> {
     });
     this.promise.catch(() => undefined); // nobody may be waiting yet, or ever
   }
+}
+
+/**
+ * What aborts a signal that is handed out: as many as want to may listen to it,
+ * and Node does not take them for a leak and warn about it on standard error.
+ */
+export function aborter(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
 }
 
 /** Waits for the promise, and rejects with the signal's reason when that aborts first. */

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Readable, Writable } from "node:stream";
 import { isRoot } from "./binding.js";
+import { aborter } from "./body.js";
 import { Child } from "./child.js";
 import { AdapterError, isObject } from "./errors.js";
 import { encode, RawJSON } from "./json.js";
@@ -123,7 +124,7 @@ class Relay {
   /** The peer was told to end, so its end is no failure. */
   #leaving = false;
   #closing: Promise<void> | undefined;
-  readonly #abandon = new AbortController();
+  readonly #abandon = aborter();
 
   constructor(options: DelegateOptions) {
     this.#options = options;

@@ -1,5 +1,5 @@
 import type { Readable, Writable } from "node:stream";
-import { Deferred, Inbox, Outbox, reasonOf } from "./body.js";
+import { aborter, Deferred, Inbox, Outbox, reasonOf } from "./body.js";
 import { AdapterError, clip, messageOf, peerError } from "./errors.js";
 import { type Frame, NotSent } from "./frame.js";
 import { encode, RawJSON } from "./json.js";
@@ -107,7 +107,7 @@ export class Peer {
       reply: new Deferred(),
       outbox: new Outbox((raw) => this.#writer.send({ id, method: "body", token, raw })),
       invokeTool: request.invokeTool,
-      over: new AbortController(),
+      over: aborter(),
       inbox: undefined,
       grace: undefined,
     };

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
-import { Deferred } from "./body.js";
+import { aborter, Deferred } from "./body.js";
 import { AdapterError } from "./errors.js";
 import { FLUSH_GRACE_MS, MAX_TIMEOUT_MS, SHUTDOWN_TIMEOUT_MS } from "./limits.js";
 import type { Backend } from "./methods.js";
@@ -26,7 +26,8 @@ export interface RunOptions {
 
 /**
  * Serves one session of the backend, and returns when it is over and nothing of it
- * is left.
+ * is left. The process must exit soon after: a timer of the backend that is still
+ * there keeps Node from it.
  *
  * It ends when the input ends, when a write fails, when the input is malformed,
  * when `signal` aborts, when a `shutdown` was answered, and by
@@ -70,7 +71,7 @@ export async function run(backend: Backend, options: RunOptions = {}): Promise<v
   const reason = await ended.promise;
   stopReading();
   const errors = reason === undefined ? [] : [reason];
-  const over = new AbortController();
+  const over = aborter();
   const timer = setTimeout(() => over.abort(), budget);
   try {
     await end(server, over.signal).catch((error: unknown) => {

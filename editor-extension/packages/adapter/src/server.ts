@@ -1,5 +1,5 @@
 import { checkSame, isRoot, readBinding } from "./binding.js";
-import { Deferred, Inbox, Outbox, reasonOf, unlessAborted } from "./body.js";
+import { aborter, Deferred, Inbox, Outbox, reasonOf, unlessAborted } from "./body.js";
 import { checkCapabilities, checkResult, Operations } from "./checks.js";
 import { AdapterError, clip, detailOf, isObject, messageOf } from "./errors.js";
 import { type Frame, NotSent, type OutFrame } from "./frame.js";
@@ -67,7 +67,7 @@ export class Server {
   readonly #operations = new Operations();
   readonly #requests = new Map<string, Active>();
   readonly #callbacks = new Map<string, Deferred<RawJSON>>();
-  readonly #lifetime = new AbortController();
+  readonly #lifetime = aborter();
   #handlers = 0;
   #quiet: Deferred<void> | undefined;
   #pending = 0;
@@ -168,7 +168,7 @@ export class Server {
       method,
       data: frame.data,
       size,
-      abort: new AbortController(),
+      abort: aborter(),
       inbox: frame.body > 0 ? new Inbox(frame.body, tell) : undefined,
       outbox: undefined,
       live: true,

@@ -241,6 +241,29 @@ describe("callbacks", () => {
     await host.end();
   });
 
+  it("come as many at once as there are, and so do listeners, without a warning", async () => {
+    const warnings: Error[] = [];
+    const warn = (warning: Error): void => void warnings.push(warning);
+    process.on("warning", warn);
+    const host = await running(async (c) => {
+      const many = Array.from({ length: 20 });
+      for (const _ of many) {
+        c.signal.addEventListener("abort", () => undefined);
+        c.lifetime.addEventListener("abort", () => undefined);
+      }
+      return Promise.all(many.map(() => c.invokeTool({ name: "t", arguments: "{}" })));
+    });
+    await vi.waitFor(() =>
+      expect(host.frames.filter(({ method }) => method === "tool")).toHaveLength(20),
+    );
+    for (const { id } of host.frames.filter(({ method }) => method === "tool"))
+      host.send({ id, method: "callback", data: { id, data: {} } });
+    expect((await host.reply("1")).error).toBe("");
+    await host.end();
+    process.off("warning", warn);
+    expect(warnings).toEqual([]);
+  });
+
   it("whose answer has another id inside fail", async () => {
     const host = await running((c) => c.invokeTool({ name: "t", arguments: "{}" }));
     const { id } = await host.next((f) => f.method === "tool");
