@@ -27,8 +27,8 @@ func (r *Reader) skipTo(mark string) error {
 		head = appendHead(head, window[:drop])
 		r.start += drop
 		r.scanned = r.start
-		if dropped > MaxBanner {
-			return &FrameError{Reason: "the far end printed more than 64 KiB before its mark", Head: head}
+		if dropped > MaxNoise {
+			return &FrameError{Reason: "the far end printed more than 1 MiB before its mark", Head: head}
 		}
 		if err := r.fill(MaxBanner); err != nil {
 			return printed(appendHead(head, r.buf[r.start:r.end]), err)

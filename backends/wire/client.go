@@ -30,7 +30,7 @@ type ClientOptions struct {
 	Token string
 	// Mark is what the peer prints, and a newline, before its first frame. What
 	// precedes it is dropped. Without a mark lines are dropped until the first
-	// that is a frame. In both cases [MaxBanner] bytes are the limit.
+	// that is a frame. The limits are [MaxNoise] and [MaxBanner] bytes.
 	Mark string
 	// OnEvent gets process events in order, on the reading goroutine: it must
 	// not block, and not call Close. Nil drops them.
@@ -142,7 +142,8 @@ func (c *Client) initialize(ctx context.Context, in Initialize) (Initialized, er
 	defer stop()
 	reply, err := c.Call(ctx, MethodInitialize, in, nil)
 	if err != nil {
-		if tool.KindOf(err) == tool.OutcomeUnknown {
+		// A stream may end before it has taken the request: its end says why.
+		if tool.KindOf(err) == tool.OutcomeUnknown || errors.Is(err, ErrNotSent) && ctx.Err() == nil && c.Err() != nil {
 			err = noHandshake(c.Err())
 		}
 		return out, ended(ctx, err)

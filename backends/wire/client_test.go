@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"regexp"
 	"strings"
@@ -117,6 +118,36 @@ func TestClientHandshake(t *testing.T) {
 		wantKind(t, err, tool.Timeout)
 		receive(t, c.Done())
 	})
+}
+
+// shyStream takes no request before it is closed: its peer has to say first that
+// it is there.
+type shyStream struct {
+	io.Reader
+	closed chan struct{}
+}
+
+func (s shyStream) Write([]byte) (int, error) {
+	<-s.closed
+	return 0, fs.ErrClosed
+}
+
+func (s shyStream) Close() error {
+	close(s.closed)
+	return nil
+}
+
+// What a peer printed says why there is no handshake, also when the request could
+// not even be sent.
+func TestClientHandshakeBeforeTheMark(t *testing.T) {
+	c := NewClient(shyStream{strings.NewReader("sh: caisson: not found\n"), make(chan struct{})}, ClientOptions{Mark: "M4rk"})
+	t.Cleanup(func() { c.Close() })
+	_, err := c.Initialize(t.Context(), binding)
+	wantKind(t, err, tool.BackendUnavailable)
+	var e *tool.Error
+	if errors.As(err, &e); e.Retryable || !strings.Contains(err.Error(), "sh: caisson: not found") {
+		t.Errorf("%v (retryable: %v)", err, e.Retryable)
+	}
 }
 
 func TestClientEndsAtMalformedInput(t *testing.T) {

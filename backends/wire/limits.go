@@ -21,9 +21,12 @@ const (
 	// BodyWindow is how far a sender of a body may be ahead of its receiver,
 	// in bytes: what one stream whose reader is slow holds in memory.
 	BodyWindow = 4 << 20
-	// MaxBanner is how many bytes a peer may print before its first frame or
-	// its mark: a login banner, a message of the day.
+	// MaxBanner is how many bytes a peer may print before its first frame: a login
+	// banner, a message of the day.
 	MaxBanner = 64 << 10
+	// MaxNoise is how many bytes a peer may print before its mark: all that an
+	// account's startup files print. It is dropped as it comes and held nowhere.
+	MaxNoise = 1 << 20
 	// MinToken is the shortest token that protects a connection, in characters.
 	MinToken = 32
 	// BulkArguments is the length from which the arguments of a call travel as
