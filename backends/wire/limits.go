@@ -42,8 +42,10 @@ const (
 	// reply before its outcome is unknown and the connection closed.
 	DefaultCancelGrace = 35 * time.Second
 	// DefaultMaxRequests is how many requests a server runs at once. Waits for
-	// process output count, so it is well above what one session needs.
-	DefaultMaxRequests = 256
+	// process output count, and what stops a process must get through beside them:
+	// it is above all that the service lets one client ask for at once, which is 64
+	// calls, 1024 waits and 256 subscriptions. Each costs a goroutine.
+	DefaultMaxRequests = 2048
 	// DefaultMaxPending is how many bytes of request data and bodies a server
 	// holds at once.
 	DefaultMaxPending = 2 * MaxBody

@@ -278,3 +278,37 @@ func TestOverload(t *testing.T) {
 		t.Errorf("after an overload: %v", err)
 	}
 }
+
+// All that one client of the service may have waiting in a session leaves room
+// for a request more, such as the one that stops a process.
+func TestManyWaits(t *testing.T) {
+	const calls, waits, subscriptions = 64, 1024, 256
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	running := make(chan struct{}, calls+waits+subscriptions)
+	p := newPair(t, handlers{
+		"wait": func(ctx context.Context, _ *Request) (Response, error) {
+			running <- struct{}{}
+			<-ctx.Done()
+			return Response{}, ctx.Err()
+		},
+		"stop": func(context.Context, *Request) (Response, error) { return Response{}, nil },
+	}, ClientOptions{}, ServerOptions{})
+	var wg sync.WaitGroup
+	for range cap(running) {
+		wg.Go(func() {
+			if _, err := p.Call(ctx, "wait", nil, nil); tool.KindOf(err) != tool.Cancelled {
+				t.Errorf("a wait ended with %v", err)
+				running <- struct{}{}
+			}
+		})
+	}
+	for range cap(running) {
+		receive(t, running)
+	}
+	if _, err := p.Call(t.Context(), "stop", nil, nil); err != nil {
+		t.Errorf("beside %d waits: %v", cap(running), err)
+	}
+	cancel()
+	wg.Wait()
+}
