@@ -187,6 +187,7 @@ type doubleEnvironment struct {
 
 	once     sync.Once
 	detached chan struct{}
+	ended    bool // Shutdown was called; guarded by the world's mu
 
 	mu   sync.Mutex
 	subs map[*doubleSubscription]bool
@@ -295,6 +296,7 @@ func (e *doubleEnvironment) Detach(context.Context) error {
 
 func (e *doubleEnvironment) Shutdown(context.Context) error {
 	e.w.mu.Lock()
+	e.ended = true
 	err := e.w.shutdownErr
 	var ended []tool.Process
 	if err == nil {

@@ -309,26 +309,33 @@ func (s *live) deleteEnvironment(ctx context.Context, env backends.Environment) 
 		return err
 	}
 	return s.withLockedEnvironment(ctx, s.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
-		others, err := s.m.others(s.saved, s.saved.Profile.Persistent)
-		if err != nil {
-			return known(err)
-		}
-		if env == nil && others {
-			env, err = s.reach(ctx, backend, b)
-			if err != nil {
-				return err
-			}
-		}
-		if env != nil {
-			if err := s.shut(ctx, env); err != nil {
-				return err
-			}
-		}
-		if others {
-			return nil
-		}
-		return s.remove(ctx, backend, b, true)
+		return s.endPart(ctx, env, b, backend, s.saved.Profile.Persistent)
 	})
+}
+
+// endPart ends the session's part of its environment, and removes that unless
+// another session is bound to it; closed ones count with all. The environment is
+// locked.
+func (s *live) endPart(ctx context.Context, env backends.Environment, b backends.Binding, backend backends.Backend, all bool) error {
+	others, err := s.m.others(s.saved, all)
+	if err != nil {
+		return known(err)
+	}
+	if env == nil && others {
+		env, err = s.reach(ctx, backend, b)
+		if err != nil {
+			return err
+		}
+	}
+	if env != nil {
+		if err := s.shut(ctx, env); err != nil {
+			return err
+		}
+	}
+	if others {
+		return nil
+	}
+	return s.remove(ctx, backend, b, true)
 }
 
 // forgetRemoved forgets an environment that was removed, where a service was killed

@@ -115,21 +115,28 @@ func (m *Manager) takeUp(ctx context.Context, saved store.Session, lock *store.L
 }
 
 // undo forgets a new session whose environment could not be made. One whose
-// environment exists, since only its answer was lost, is kept.
+// environment exists, since only its answer was lost, is kept, and so is one whose
+// part of a shared environment could not be ended: a worker there would know
+// neither the token nor the processes of another session of its id.
 func (m *Manager) undo(l *live, cause error) error {
 	is, err := m.store.Provisioned(l.saved.Environment)
 	if err != nil || is && !l.saved.Profile.Shared {
 		m.log.Warn("a new session is kept, since its environment exists", "session", l.id, "error", errors.Join(cause, err))
 		return cause
 	}
-	if _, err := l.finish(context.Background(), errors.New("the environment could not be opened")); err != nil {
+	env, err := l.finish(context.Background(), errors.New("the environment could not be opened"))
+	if err != nil {
 		return err
+	}
+	if err := l.drop(env); err != nil {
+		m.log.Warn("a new session is kept, since its part of the environment could not be ended", "session", l.id, "error", errors.Join(cause, err))
+		return m.keep(context.Background(), l, cause)
 	}
 	l.mu.Lock()
 	l.become(StateClosed, cause)
 	l.mu.Unlock()
 	m.remove(l)
-	err = errors.Join(l.drop(), m.store.Forget(l.id), l.lock.Release())
+	err = errors.Join(m.store.Forget(l.id), l.lock.Release())
 	if err != nil {
 		m.log.Warn("a session that could not be opened was not wholly forgotten", "session", l.id, "error", err)
 	}
@@ -137,19 +144,16 @@ func (m *Manager) undo(l *live, cause error) error {
 }
 
 // drop removes what there is of a new session's environment, unless another
-// session is bound to it. A shared one may be provisioned and have lost its last
-// other session in this moment.
-func (s *live) drop() error {
+// session is bound to it; then it ends the worker that the opening may have
+// started there. A shared one may be provisioned and have lost its last other
+// session in this moment.
+func (s *live) drop(env backends.Environment) error {
 	ctx, cancel := context.WithTimeout(context.Background(), dropBudget)
 	defer cancel()
 	// A creation that failed has left nothing.
 	nothing := func(context.Context) error { return nil }
 	return s.withLockedEnvironment(ctx, nothing, func(b backends.Binding, backend backends.Backend) error {
-		others, err := s.m.others(s.saved, true)
-		if err != nil || others {
-			return known(err)
-		}
-		return s.remove(ctx, backend, b, true)
+		return s.endPart(ctx, env, b, backend, true)
 	})
 }
 

@@ -75,3 +75,40 @@ func TestRemovedEnvironmentIsForgotten(t *testing.T) {
 		t.Errorf("the record of the environment: %v", err)
 	}
 }
+
+// A new session whose opening fails in a shared environment may have a worker
+// there, which is ended before the session is forgotten: it would refuse the next
+// session of that id. When it cannot be ended the session is kept, and what the
+// worker knows of it.
+func TestFailedOpeningEndsItsPartOfShared(t *testing.T) {
+	for name, cannot := range map[string]error{
+		"ended":           nil,
+		"cannot be ended": tool.Errorf(tool.BackendUnavailable, "the engine is away"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			s := r.start()
+			v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "shared"})
+			r.world.set(func() {
+				r.world.fail = []error{tool.Errorf(tool.Cancelled, "after the worker was there")}
+				r.world.shutdownErr = cannot
+			})
+			ask := session.OpenRequest{SessionID: "new", Workspace: r.folder, Profile: "shared"}
+			_, _, err := s.Open(t.Context(), ask, nil)
+			wantKind(t, err, tool.Cancelled)
+			if part := r.world.env(v.EnvironmentID, "new"); part == nil || !part.ended {
+				t.Errorf("its part of the environment: %+v", part)
+			}
+			first := r.world.opened()[1].Secrets.Token
+			_, resumed, err := s.Open(t.Context(), ask, nil)
+			if err != nil || resumed != (cannot != nil) {
+				t.Errorf("again: resumed %t, %v", resumed, err)
+			}
+			opens := r.world.opened()
+			if same := opens[len(opens)-1].Secrets.Token == first; same != (cannot != nil) {
+				t.Errorf("it has the same token: %t", same)
+			}
+			r.world.set(func() { r.world.shutdownErr = nil })
+		})
+	}
+}
