@@ -34,7 +34,7 @@ func exitCodes() []struct {
 		meaning string
 	}{
 		{exitOK, "done. A command that \"call bash\" ran may have failed: its own exit code is in the result"},
-		{exitFailed, "it failed; the reason is on stderr. serve: the client ended without shutdown"},
+		{exitFailed, "it failed; the reason is on stderr. serve: the client ended without shutdown. adapter check: a clause is broken"},
 		{exitUsage, "the command line is wrong. serve: the input is not the editor protocol"},
 		{exitIdle, "worker: nobody was connected for its lifetime"},
 		{exitNegative, "a check failed (doctor, profile check), or the tool's result is an error (call)"},

@@ -242,6 +242,10 @@ func (r *run) acquaint(ctx context.Context) (*peer, error) {
 		}
 	})
 	if v.Verdict == Broken {
+		for _, p := range t.own {
+			p.wedged.Store(true)
+			p.close()
+		}
 		return nil, fmt.Errorf("no adapter: %s\n%s", v.Detail, strings.Join(append(v.Frames, v.Stderr), "\n"))
 	}
 	return p, nil

@@ -63,6 +63,7 @@ func beginning() []clause {
 		}).unprepared(),
 		rule("before-initialize", sectionInitialize, "everything else is refused before initialize", func(t *trial) {
 			p := t.open()
+			t.peer = p
 			for _, method := range []string{"execute", "process/list", "tools/list", "export/read"} {
 				t.on(p).refuses("it comes before initialize", method, t.call("list_files", args{}, ""))
 			}
@@ -111,10 +112,12 @@ func beginning() []clause {
 		}),
 		rule("root-made", sectionInitialize, "a missing root is made, mode 0700", func(t *trial) {
 			t.needsHere()
+			t.peer = t.open()
+			t.initialize(t.peer)
 			info, err := os.Stat(t.peer.root)
 			t.want(err == nil && info.IsDir(), "the root must be made: %v", err)
 			t.want(info.Mode().Perm() == 0o700, "the root must be made with mode 0700, not %04o", info.Mode().Perm())
-		}),
+		}).unprepared(),
 		rule("root-required", sectionInitialize, "with require_existing_workspace a missing root is an error", func(t *trial) {
 			t.needsHere()
 			p := t.open()

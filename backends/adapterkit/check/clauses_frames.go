@@ -37,7 +37,8 @@ func framing() []clause {
 			t.ends(t.peer, "a line that is no JSON ends the connection")
 		}).apart(),
 		rule("long-frame", sectionFrames, "a line of more than 16 MiB ends the connection", func(t *trial) {
-			head := fmt.Sprintf(`{"id":"1","method":"check/unknown","token":%q,"data":"`, t.peer.token)
+			t.peer.silence("check-long", t.clause.Name)
+			head := fmt.Sprintf(`{"id":"check-long","method":"check/unknown","token":%q,"data":"`, t.peer.token)
 			fill := bytes.Repeat([]byte("x"), wire.MaxFrame)
 			t.peer.sendRaw(append(append([]byte(head), fill...), "\"}\n"...))
 			t.ends(t.peer, "a line of more than 16 MiB ends the connection")

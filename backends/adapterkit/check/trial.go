@@ -41,9 +41,13 @@ type outcome struct {
 func (t *trial) judge(f func()) (result Result) {
 	result = Result{Clause: t.clause.Clause, Verdict: Kept}
 	defer func() {
-		o, ok := recover().(outcome)
-		if !ok {
+		caught := recover()
+		if caught == nil {
 			return
+		}
+		o, ok := caught.(outcome)
+		if !ok {
+			panic(caught) // a mistake of the check itself
 		}
 		result.Verdict, result.Detail = o.verdict, o.detail
 		if o.verdict == Broken {

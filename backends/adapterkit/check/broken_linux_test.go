@@ -1,0 +1,186 @@
+package check
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Where the adapters in Python are.
+const (
+	python = "../../../testdata/adapters/python/adapter.py"
+	broken = "../../../testdata/adapters/broken/broken.py"
+)
+
+// atOnce is how many adapters are checked at once: they wait most of the time.
+const atOnce = 8
+
+// interpreter is Python, with a directory for what it compiles.
+func interpreter(t *testing.T) []string {
+	t.Helper()
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{path, "-E", "-s", "-S", "-X", "pycache_prefix=" + filepath.Join(t.TempDir(), "compiled")}
+}
+
+// quick are limits of a test: what never comes is not waited for as long as an
+// author's adapter may take.
+func quick(command ...string) Options {
+	return Options{Command: command, Patience: 8 * time.Second, Ending: 8 * time.Second, Parallel: 2}
+}
+
+// TestPython: an adapter that was written from the document alone keeps to it.
+func TestPython(t *testing.T) {
+	t.Parallel()
+	report, err := Run(t.Context(), quick(append(interpreter(t), python)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, report, "")
+	if report.Count(Kept) < 80 || report.Mode != "unconfined" {
+		t.Errorf("%d clauses kept, in the mode %s", report.Count(Kept), report.Mode)
+	}
+}
+
+// TestBroken: of the adapter that breaks a clause the check says so, and of no other
+// one that is like it: the clauses of its section are driven, which is where a breach
+// could be taken for another.
+func TestBroken(t *testing.T) {
+	t.Parallel()
+	command := append(interpreter(t), broken)
+	all := Clauses()
+	slots := make(chan struct{}, atOnce)
+	reports := make([]Report, len(all))
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, c := range all {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			o := quick(append(command[:len(command):len(command)], c.Name)...)
+			for _, like := range all {
+				if like.Section == c.Section {
+					o.Clauses = append(o.Clauses, like.Name)
+				}
+			}
+			reports[i], errs[i] = Run(t.Context(), o)
+		})
+	}
+	wg.Wait()
+	for i, c := range all {
+		t.Run(c.Name, func(t *testing.T) {
+			if errs[i] != nil {
+				t.Fatal(errs[i])
+			}
+			expect(t, reports[i], c.Name)
+		})
+	}
+}
+
+// TestWhole: the adapter that all of them are made of offers everything and breaks
+// nothing.
+func TestWhole(t *testing.T) {
+	t.Parallel()
+	report, err := Run(t.Context(), quick(append(interpreter(t), broken)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, report, "")
+	if n := report.Count(Kept); n != len(Clauses()) {
+		t.Errorf("kept %d of %d", n, len(Clauses()))
+	}
+}
+
+// expect fails unless exactly one clause is broken, or none where the name is empty.
+func expect(t *testing.T, r Report, name string) {
+	t.Helper()
+	found := false
+	for _, result := range r.Results {
+		if result.Verdict != Broken {
+			continue
+		}
+		found = found || result.Name == name
+		if result.Name != name {
+			t.Errorf("%s is broken: %s\n%s\n%s", result.Name, result.Detail, strings.Join(result.Frames, "\n"), result.Stderr)
+			continue
+		}
+		if len(result.Frames) == 0 || result.Detail == "" {
+			t.Errorf("%s is broken without a proof: %q %q", name, result.Detail, result.Frames)
+		}
+	}
+	if !found && name != "" {
+		t.Errorf("%s is not broken", name)
+	}
+}
+
+// TestHangs: an adapter that never answers, never reads or never exits hangs nothing.
+func TestHangs(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"silent":  "cat >/dev/null",
+		"deaf":    "exec sleep 300",
+		"banner":  "yes",
+		"gone":    "exit 3",
+		"hangs":   "trap '' TERM; while :; do sleep 1; done",
+		"garbage": "echo '{}'; cat",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := quick("/bin/sh", "-c", "echo why >&2; "+script)
+			o.Patience, o.Ending = 300*time.Millisecond, 300*time.Millisecond
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := Run(ctx, o)
+			if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "no adapter") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestChoice: one clause alone, and none that there is not.
+func TestChoice(t *testing.T) {
+	t.Parallel()
+	o := quick(append(interpreter(t), broken, "version")...)
+	o.Clauses = []string{"version"}
+	report, err := Run(t.Context(), o)
+	if err != nil || len(report.Results) != 1 || report.Results[0].Verdict != Broken {
+		t.Errorf("%+v, %v", report, err)
+	}
+	o.Clauses = []string{"no-such-clause"}
+	if _, err := Run(t.Context(), o); err == nil {
+		t.Error("there is no such clause")
+	}
+	if _, err := Run(t.Context(), Options{}); err == nil {
+		t.Error("there is no command")
+	}
+}
+
+// TestReport: the table, the proof, no secrets, and what was left.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	o := quick(append(interpreter(t), broken, "processes-end")...)
+	o.Clauses = []string{"processes-end", "environment"}
+	report, err := Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := report.Print(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"processes-end", "is broken", `"method":"process/start"`, "→", "←", `"token":"[token]"`, `"CAISSON_CHECK":"[secret]"`, "left running", "1 kept, 1 broken, 0 not offered"} {
+		if !strings.Contains(b.String(), words) {
+			t.Errorf("the report does not say %s:\n%s", words, b.String())
+		}
+	}
+	if len(report.Left) == 0 {
+		t.Error("it says nothing of what was left")
+	}
+}
