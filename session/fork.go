@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/session/store"
@@ -69,8 +68,8 @@ func (m *Manager) parent(id string) (store.Session, error) {
 		return saved, notBuilt(saved.Profile.Backend)
 	}
 	if saved.Folder != "" {
-		if info, err := os.Stat(saved.Folder); err != nil || !info.IsDir() {
-			return saved, invalid("sessionId", "the folder %s of the session %q is not there", saved.Folder, id)
+		if err := isFolder(saved.Folder); err != nil {
+			return saved, invalid("sessionId", "the session %q cannot be forked: %w", id, err)
 		}
 	}
 	return saved, nil

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"net/url"
 	"os"
@@ -307,8 +309,8 @@ func (m *Manager) plan(r OpenRequest) (store.Session, error) {
 	}
 	var project config.Project
 	if folder != "" {
-		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-			return store.Session{}, invalid("workspace", "the folder %s is not there", folder)
+		if err := isFolder(folder); err != nil {
+			return store.Session{}, invalid("workspace", "the workspace cannot be opened: %w", err)
 		}
 		if project, err = config.LoadProject(folder, c); err != nil {
 			return store.Session{}, known(err)
@@ -457,4 +459,19 @@ func fileURI(folder string) string {
 		path = "/" + path
 	}
 	return (&url.URL{Scheme: "file", Path: path}).String()
+}
+
+// isFolder says why a path names no directory that can be looked at; nil when it
+// does.
+func isFolder(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the folder %s is not there", path)
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is no folder", path)
+	}
+	return nil
 }

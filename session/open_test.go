@@ -374,3 +374,24 @@ func TestForwardedVariables(t *testing.T) {
 		t.Errorf("binding %+v, variables %v", b, b.Secrets.Environment)
 	}
 }
+
+// What a workspace is instead of a folder is said as it is.
+func TestWorkspaceIsNoFolder(t *testing.T) {
+	r := newRig(t)
+	s := r.start()
+	file := filepath.Join(r.folder, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		file:                            file + " is no folder",
+		filepath.Join(r.folder, "none"): "none is not there",
+		filepath.Join(file, "below"):    "not a directory",
+	} {
+		_, _, err := s.Open(t.Context(), session.OpenRequest{Workspace: path}, nil)
+		wantKind(t, err, tool.InvalidParams)
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q does not say %q", err, want)
+		}
+	}
+}
