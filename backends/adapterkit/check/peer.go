@@ -34,6 +34,9 @@ const (
 	// killing is how long an adapter may take to end after the trial is over,
 	// beyond its budget.
 	killing = 100 * time.Millisecond
+	// starting is how many times longer than others the first reply of an adapter may
+	// take: it may have to load, or to make a machine.
+	starting = 6
 )
 
 // peer is an adapter that was started, and the connection to it.
@@ -51,6 +54,7 @@ type peer struct {
 
 	ended   chan struct{} // its output has
 	wedged  atomic.Bool   // a reply never came
+	heard   atomic.Bool   // it has sent a frame
 	closing atomic.Bool   // what it says is not listened to any more
 
 	mu        sync.Mutex
@@ -278,6 +282,7 @@ func (p *peer) read() {
 			case p.closing.Load(): // the end is the program's to read
 			case isFrame:
 				banner = wire.MaxBanner
+				p.heard.Store(true)
 				p.record("←", line)
 				p.take(f, in)
 			case banner+len(line) <= wire.MaxBanner:

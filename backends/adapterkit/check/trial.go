@@ -179,7 +179,11 @@ func (o *on) ask(method string, data any) reply {
 
 // await waits for the reply to a request.
 func (o *on) await(w *waiting) reply {
-	timer := time.NewTimer(o.Patience)
+	patience := o.Patience
+	if !o.peer.heard.Load() {
+		patience *= starting
+	}
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case f := <-w.replies:
@@ -193,7 +197,7 @@ func (o *on) await(w *waiting) reply {
 		o.broken("no reply to %s: the adapter closed its output", w.method)
 	case <-timer.C:
 		o.peer.wedged.Store(true)
-		o.broken("no reply to %s in %v", w.method, o.Patience)
+		o.broken("no reply to %s in %v", w.method, patience)
 	case <-o.ctx.Done():
 		o.broken("interrupted")
 	}
