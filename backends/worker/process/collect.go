@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
-	"sync"
+	"sync/atomic"
 )
 
 // streamTo says where one stream of a command goes.
@@ -21,16 +21,16 @@ func (p *proc) collect(files []*os.File, streams []*streamTo) {
 	p.m.mu.Lock()
 	p.m.open[p] = struct{}{}
 	p.m.mu.Unlock()
-	var all sync.WaitGroup
+	var open atomic.Int32
+	open.Store(int32(len(files)))
 	for i, f := range files {
-		copier := func() { p.copyOut(f, streams[i]) }
-		if len(files) == 1 {
-			p.m.work.Go(func() { copier(); p.drain() })
-			return
-		}
-		all.Go(copier)
+		p.m.work.Go(func() {
+			p.copyOut(f, streams[i])
+			if open.Add(-1) == 0 {
+				p.drain()
+			}
+		})
 	}
-	p.m.work.Go(func() { all.Wait(); p.drain() })
 }
 
 // copyOut moves one stream until its end.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -102,6 +103,7 @@ func TestRunAdopts(t *testing.T) {
 	if err != nil || fmt.Sprintln(p.PID) != string(got.Stdout) || p.Status != tool.ProcessRunning || p.OwnerID != "helper" || p.Label != "slow" {
 		t.Fatalf("%+v %v, stdout %q", p, err, got.Stdout)
 	}
+	checkIdentity(t, m, p)
 	if e := r.of(id); len(e) != 1 || e[0].Type != tool.EventStarted {
 		t.Errorf("events: %+v", e)
 	}
@@ -116,6 +118,29 @@ func TestRunAdopts(t *testing.T) {
 	}
 	if text := all(t, m, id); strings.Replace(text, "err\n", "", 1) != string(got.Stdout)+"more\n" {
 		t.Errorf("output is %q", text)
+	}
+}
+
+// checkIdentity fails unless what is on disk proves whose the process's pid is, to a
+// worker that finds it there.
+func checkIdentity(t *testing.T, m *Manager, p tool.Process) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(m.registry.dir, journalFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	records, _, err := readJournal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rec := range records {
+		if rec.ID == p.ID && !rec.Identity.holds(p.PID, here()) {
+			t.Errorf("the record does not prove that pid %d is the process: %+v", p.PID, rec.Identity)
+		}
+	}
+	if !slices.ContainsFunc(records, func(rec record) bool { return rec.ID == p.ID }) {
+		t.Errorf("there is no record of %s", p.ID)
 	}
 }
 

@@ -21,6 +21,15 @@ func (i identity) holds(pid int, here identity) bool {
 	return ok && start == i.Start
 }
 
+// identify puts the identity of a process that was not reaped into its record. What
+// never gets into the registry needs none. p.mu is held.
+func (p *proc) identify(r *record) {
+	r.Identity = p.m.registry.here
+	if !p.reaped {
+		r.Identity.Start, _ = startTime(r.PID) // unknown only where nothing tells start times
+	}
+}
+
 // procInfo is one running process, as far as hunting for leftovers needs it.
 type procInfo struct {
 	pid, parent, group, session int

@@ -120,7 +120,9 @@ func (p *proc) watch(pid, pidfd int) {
 	if err == nil {
 		err = waitErr
 	}
-	p.settle(code)
+	if !isClosed(p.drained) {
+		p.settle(code)
+	}
 	denied := code != 0 && p.denied()
 	p.release()
 	p.m.dismiss(p)
@@ -191,16 +193,16 @@ func (p *proc) drain() {
 // command's end it awaits in any case, and reports true after removing what
 // the command left on disk.
 func (p *proc) awaitEnd() (removed bool) {
-	expired, free := after(deniedGrace)
-	defer free()
-	select {
-	case <-p.exited:
-	case <-expired:
-	}
 	p.mu.Lock()
 	kept := p.kept
 	p.mu.Unlock()
 	if kept {
+		expired, free := after(deniedGrace)
+		defer free()
+		select {
+		case <-p.exited:
+		case <-expired:
+		}
 		return false
 	}
 	<-p.exited

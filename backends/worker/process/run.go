@@ -44,11 +44,13 @@ func (m *Manager) Run(ctx context.Context, c Command) (Result, error) {
 		}
 		<-f.exited // it ended at this very moment
 	}
-	drained, free := after(DrainGrace)
-	defer free()
-	select {
-	case <-f.drained:
-	case <-drained:
+	if !isClosed(f.drained) { // a timer that nobody needs wakes a thread as others do
+		late, free := after(DrainGrace)
+		defer free()
+		select {
+		case <-f.drained:
+		case <-late:
+		}
 	}
 	return f.result(c), nil
 }
@@ -137,7 +139,7 @@ func (f *foreground) adopt() bool {
 	if err := p.out.flush(); err != nil {
 		p.m.o.Log.Warn("the output of an adopted command was not kept", "process", p.id, "error", err)
 	}
-	_ = p.updateHeld(tool.EventStarted, "", func(*record) {}) // logged there
+	_ = p.updateHeld(tool.EventStarted, "", p.identify) // logged there
 	p.m.enlist(p)
 	return true
 }

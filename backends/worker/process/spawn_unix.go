@@ -136,11 +136,8 @@ func (p *proc) spawn(s spec) (pidfd int, err error) {
 		l.closeOurs()
 		return -1, startError(s, err)
 	}
-	start, _ := startTime(pid) // unknown only where nothing tells start times
 	p.mu.Lock()
 	p.rec.PID, p.rec.PGID = pid, pid
-	p.rec.Identity = p.m.registry.here
-	p.rec.Identity.Start = start
 	p.term = l.term
 	if l.input != nil {
 		p.stdin = newInput(l.input, l.term != nil)

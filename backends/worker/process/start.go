@@ -141,7 +141,10 @@ func (m *Manager) start(id, digest string, r tool.StartRequest) (_ tool.Process,
 	}
 	// A change that cannot be written leaves the record starting, which is true enough for
 	// whoever finds it.
-	_ = p.update(tool.EventStarted, "", func(r *record) { r.Status = tool.ProcessRunning })
+	_ = p.update(tool.EventStarted, "", func(r *record) {
+		p.identify(r)
+		r.Status = tool.ProcessRunning
+	})
 	started := p.snapshot()
 	m.enlist(p)
 	m.work.Go(func() { p.watch(started.PID, pidfd) })
