@@ -107,7 +107,7 @@ class Whole(Adapter):
         try:
             s = os.stat(file)
         except OSError as e:
-            raise Refusal(f"{path}: {e.strerror}", "notFound") from e
+            raise Refusal(f"{path}: {e.strerror}", "invalidParams") from e
         modified = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(s.st_mtime))
         return {"name": to_name(os.path.basename(file)), "path": self.files.relative(file), "size": s.st_size,
                 "is_dir": stat.S_ISDIR(s.st_mode), "mode": f"{stat.S_IMODE(s.st_mode):04o}", "mtime": modified}

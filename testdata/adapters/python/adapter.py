@@ -155,7 +155,7 @@ class Adapter:
 
     def check_bound(self, method):
         if self.binding is None:
-            raise Refusal("initialize comes first", "conflict")
+            raise Refusal("initialize comes first", "invalidParams")
 
     def check_free(self, id):
         if id in self.live:
@@ -201,7 +201,7 @@ class Adapter:
     def send(self, frame):
         line = json.dumps(frame).encode() + b"\n"
         if len(line) > self.frame_bytes:
-            return self.refuse(frame["id"], Refusal("the answer is longer than 16 MiB", "tooLarge"))
+            return self.refuse(frame["id"], Refusal("the answer is longer than 16 MiB", "artifactTooLarge"))
         try:
             with self.writing:
                 self.stdout.write(line)
@@ -214,7 +214,7 @@ class Adapter:
     def initialize(self, data, token):
         try:
             if self.failed:
-                raise Refusal("an initialize failed on this connection: make a new one", "conflict")
+                raise Refusal("an initialize failed on this connection: make a new one", "invalidParams")
             self.check_version(data)
             if self.binding is None:
                 return self.bind(data, token)
@@ -247,7 +247,7 @@ class Adapter:
         if binding["environment"] is None:
             binding["environment"] = self.binding["environment"]
         if binding != self.binding:
-            raise Refusal("the binding of a connection does not change", "conflict")
+            raise Refusal("the binding of a connection does not change", "invalidParams")
 
     def bind(self, data, token):
         binding = self.binding_of(data)

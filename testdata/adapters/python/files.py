@@ -30,7 +30,7 @@ IMAGES = {
 class Refusal(Exception):
     """What the host is told in an error. kind and hint are for caisson.errors.v1."""
 
-    def __init__(self, text, kind="invalidArguments", hint="", path=""):
+    def __init__(self, text, kind="invalidParams", hint="", path=""):
         super().__init__(text)
         self.detail = {"kind": kind, "hint": hint, "path": path, "retryable": False}
 
@@ -86,7 +86,7 @@ class Files:
             with open(path, "rb") as f:
                 return f.read()
         except OSError as e:
-            raise Refusal(f"{self.relative(path)}: {e.strerror}", "notFound") from e
+            raise Refusal(f"{self.relative(path)}: {e.strerror}", "invalidParams") from e
 
     # The tools. Each takes its arguments and gives the result's object, or the
     # whole result where that is more.
@@ -129,7 +129,7 @@ class Files:
         """Writes a file whole or not at all."""
         old = self.load(file) if os.path.lexists(file) else None
         if old is not None and create_only:
-            raise Refusal(f"{self.relative(file)} is there already", "conflict")
+            raise Refusal(f"{self.relative(file)} is there already", "invalidParams")
         temporary = None
         try:
             os.makedirs(os.path.dirname(file), exist_ok=True)
@@ -156,9 +156,9 @@ class Files:
             data = self.load(file)
             count = data.count(old_text.encode()) if old_text else 0
             if count == 0:
-                raise Refusal("old_text is not in the file", "noMatch")
+                raise Refusal("old_text is not in the file", "invalidParams")
             if count > 1 and not replace_all:
-                raise Refusal(f"old_text is {count} times in the file", "ambiguousMatch")
+                raise Refusal(f"old_text is {count} times in the file", "invalidParams")
             result = self.replace(file, data.replace(old_text.encode(), new_text.encode()))
         result["replacements"] = count
         return result
@@ -169,7 +169,7 @@ class Files:
             found = sorted(os.scandir(directory), key=lambda e: os.fsencode(e.name))
             entries = [self.entry(e) for e in found]
         except OSError as e:
-            raise Refusal(f"{path}: {e.strerror}", "notFound") from e
+            raise Refusal(f"{path}: {e.strerror}", "invalidParams") from e
         return {"path": self.relative(directory), **page(entries, offset, "entries")}
 
     def entry(self, e):
@@ -222,7 +222,7 @@ class Files:
         file = self.resolve(path)
         data = self.load(file)
         if len(data) > EXPORT_BYTES:
-            raise Refusal("the file is larger than 256 MiB", "tooLarge")
+            raise Refusal("the file is larger than 256 MiB", "artifactTooLarge")
         token = secrets.token_hex(16)
         copy = os.path.join(self.state, token)
         with open(copy, "wb") as f:
@@ -237,7 +237,7 @@ class Files:
     def export(self, token):
         with self.lock:
             if token not in self.exports:
-                raise Refusal("there is no such export", "notFound")
+                raise Refusal("there is no such export", "artifactNotFound")
             return self.exports[token]
 
     def export_read(self, token, offset=0):

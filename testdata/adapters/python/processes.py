@@ -171,11 +171,11 @@ class Process:
             else:
                 self.child.stdin.write(data)
         except (OSError, ValueError) as e:
-            raise Refusal("the process takes no input any more", "conflict") from e
+            raise Refusal("the process takes no input any more", "invalidParams") from e
 
     def set_size(self, cols, rows):
         if self.terminal is None:
-            raise Refusal("the process has no terminal", "conflict")
+            raise Refusal("the process has no terminal", "invalidParams")
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
         self.record["tty"] = {"cols": cols, "rows": rows}
 
@@ -258,7 +258,7 @@ class Processes:
         with self.lock:
             process = self.all.get(id)
         if process is None or not process.admitted:
-            raise Refusal(f"there is no process {id} in this session", "notFound")
+            raise Refusal(f"there is no process {id} in this session", "processNotFound")
         return process
 
     def list(self):
