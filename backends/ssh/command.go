@@ -107,7 +107,8 @@ func (m machine) converse(parent context.Context, timeout time.Duration, stdin i
 	if errors.Is(err, io.EOF) {
 		result.Exit, err = s.Wait(ctx)
 	} else if err == nil {
-		err = tool.Errorf(tool.BackendUnavailable, "%s printed more than %d bytes in answer to a short command", m.name, connection.MaxStdout)
+		err = tool.Errorf(tool.BackendUnavailable, "%s printed more than %d bytes in answer to a short command", m.name, connection.MaxStdout).
+			WithHint("have the account's startup files print only where there is a terminal")
 	}
 	g.lift()
 	s.Close()
@@ -128,10 +129,11 @@ func (m machine) late(parent, ctx context.Context, err error) error {
 	if parent.Err() != nil || ctx.Err() == nil {
 		return err
 	}
-	failure := tool.Errorf(tool.BackendUnavailable, "%s did not answer a short command in time: %w", m.name, err).
-		WithHint("does something wait for input when the account logs in there, or is the machine overloaded?")
-	failure.Retryable = true
-	return failure
+	// What became of the channel then says nothing to a person.
+	return &tool.Error{
+		Kind: tool.BackendUnavailable, Message: m.name + " did not answer a short command in time", Retryable: true, Err: err,
+		Hint: "does something wait for input when the account logs in there, or is the machine overloaded?",
+	}
 }
 
 // site asks the worker's program something. A program that could not be started

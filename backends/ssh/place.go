@@ -106,7 +106,7 @@ func (m machine) look(ctx context.Context) (facts, error) {
 	result, err := m.script(ctx, answerTimeout, nil, lookScript)
 	lines := strings.Split(string(result.Stdout), "\n")
 	if errors.Is(err, remote.ErrNoMark) || err == nil && len(lines) < 5 {
-		return facts{}, tool.Errorf(tool.BackendUnavailable, "%s does not run commands: it ended with %d and said %s", m.name, result.Code, said(result)).
+		return facts{}, tool.Errorf(tool.BackendUnavailable, "%s does not run commands: it ended with %d: %s", m.name, result.Code, said(result)).
 			WithHint("the account needs a login shell that runs commands, /bin/sh, and no ForceCommand: try ssh with the command \"uname -a\"")
 	}
 	if err != nil {

@@ -38,29 +38,36 @@ func (b *Backend) Prune(ctx context.Context, o backends.PruneOptions) ([]backend
 		}
 		if err == nil {
 			var some []backends.Resource
-			some, err = b.pruneMachine(ctx, machine{conn, route.String()}, route.Key(), p, o)
+			var listed bool
+			some, listed, err = b.pruneMachine(ctx, machine{conn, route.String()}, route.Key(), p, o)
 			found = append(found, some...)
 			conn.Close()
+			if err != nil && !listed && ctx.Err() == nil {
+				// It lets us in and cannot be used: as good as not reached.
+				o.Skip(route.String(), err)
+				continue
+			}
 		}
 		failures = append(failures, err)
 	}
 	return found, errors.Join(failures...)
 }
 
-// pruneMachine looks at one profile's directory on its machine.
-func (b *Backend) pruneMachine(ctx context.Context, m machine, key string, p profile.Profile, o backends.PruneOptions) ([]backends.Resource, error) {
-	var found []backends.Resource
-	err := b.withWorker(ctx, m, key, p, nil, func(placed placement) error {
+// pruneMachine looks at one profile's directory on its machine. listed reports
+// whether it could be looked at.
+func (b *Backend) pruneMachine(ctx context.Context, m machine, key string, p profile.Profile, o backends.PruneOptions) (found []backends.Resource, listed bool, err error) {
+	err = b.withWorker(ctx, m, key, p, nil, func(placed placement) error {
 		ask := func(r remote.SiteRequest) (remote.SiteReply, error) {
 			r.Sum, r.Directory = placed.sum, p.Workspace
 			return m.site(ctx, answerTimeout+p.ShutdownTimeout, placed.program, r)
 		}
-		listed, err := ask(remote.SiteRequest{Action: remote.SiteList, Record: remote.SiteRecord{Store: o.Store}})
+		all, err := ask(remote.SiteRequest{Action: remote.SiteList, Record: remote.SiteRecord{Store: o.Store}})
 		if err != nil {
 			return err
 		}
+		listed = true
 		var failures []error
-		for _, f := range listed.Found {
+		for _, f := range all.Found {
 			if !ownerless(o, f.Record, time.Now()) {
 				continue
 			}
@@ -94,7 +101,7 @@ func (b *Backend) pruneMachine(ctx context.Context, m machine, key string, p pro
 		}
 		return errors.Join(failures...)
 	})
-	return found, err
+	return found, listed, err
 }
 
 // ownerless reports whether nobody owns a directory any more: it is of this

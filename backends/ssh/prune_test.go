@@ -124,3 +124,17 @@ func TestPrune(t *testing.T) {
 	}
 	until(t, "the end of the worker", func() bool { return len(processes(t, gone)) == 0 })
 }
+
+// A machine that lets its account in and runs no commands keeps nothing from being
+// pruned elsewhere.
+func TestPrunePassesOver(t *testing.T) {
+	box := newBox(t, sshtest.Options{Lines: []string{"ForceCommand /bin/false"}})
+	var reason error
+	found, err := newBackend(t).Prune(t.Context(), backends.PruneOptions{
+		Store: "store-" + random(), Profiles: []profile.Profile{box.profile()},
+		Unreached: func(_ string, err error) { reason = err },
+	})
+	if err != nil || len(found) > 0 || reason == nil || !strings.Contains(reason.Error(), "does not run commands: it ended with 1: it said nothing") {
+		t.Errorf("%+v, %v; passed over: %v", found, err, reason)
+	}
+}
