@@ -295,7 +295,7 @@ func TestConfigChanged(t *testing.T) {
 	changes := func(n int) func() bool { return func() bool { return len(s.sink.configs) == n } }
 	r.write(r.config, "{")
 	s.sink.until(t, "a broken file", changes(1))
-	wantKind(t, s.sink.configs[0], tool.ConfigInvalid)
+	wantKind(t, s.sink.config(0), tool.ConfigInvalid)
 	s.call(v.ID, "request", "{}")
 	// Editors replace a file rather than write it.
 	next := r.config + ".new"
@@ -304,7 +304,7 @@ func TestConfigChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.sink.until(t, "a good file", changes(2))
-	if err := s.sink.configs[1]; err != nil {
+	if err := s.sink.config(1); err != nil {
 		t.Error(err)
 	}
 	if err := os.Remove(r.config); err != nil {

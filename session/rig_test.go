@@ -224,6 +224,13 @@ func (r *recorder) ArtifactPublished(a artifacts.Artifact, p artifacts.Preview) 
 
 func (r *recorder) ConfigChanged(err error) { r.record(func() { r.configs = append(r.configs, err) }) }
 
+// config is what the i-th change of the configuration told.
+func (r *recorder) config(i int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.configs[i]
+}
+
 // until waits until the condition, which is called under the lock, holds.
 func (r *recorder) until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
