@@ -28,16 +28,38 @@ export function aborter(): AbortController {
   return controller;
 }
 
-/** Waits for the promise, and rejects with the signal's reason when that aborts first. */
-export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+/**
+ * Waits for the promise, and rejects with the reason of the first signal that
+ * aborts before. It listens to each of them: what `AbortSignal.any` makes does not
+ * keep an `AbortSignal.timeout` alive, which then never comes.
+ */
+export async function unlessAborted<T>(promise: Promise<T>, ...signals: AbortSignal[]): Promise<T> {
   const aborted = new Deferred<never>();
-  const abort = (): void => aborted.reject(reasonOf(signal));
-  if (signal.aborted) abort();
-  signal.addEventListener("abort", abort);
+  const listening = signals.map((signal) => {
+    const abort = (): void => aborted.reject(reasonOf(signal));
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort);
+    return () => signal.removeEventListener("abort", abort);
+  });
   try {
     return await Promise.race([promise, aborted.promise]);
   } finally {
-    signal.removeEventListener("abort", abort);
+    for (const stop of listening) stop();
+  }
+}
+
+/** Waits for the promise, for at most `ms` milliseconds and while no signal aborts. */
+export async function within<T>(
+  ms: number,
+  promise: Promise<T>,
+  ...signals: AbortSignal[]
+): Promise<T> {
+  const over = aborter();
+  const timer = setTimeout(() => over.abort(new Error(`it took longer than ${ms} ms`)), ms);
+  try {
+    return await unlessAborted(promise, over.signal, ...signals);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -1,7 +1,7 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
-import { Deferred, unlessAborted } from "./body.js";
+import { Deferred, within } from "./body.js";
 import { AdapterError } from "./errors.js";
 
 /** How long output may still come after the exit, in milliseconds. */
@@ -67,10 +67,9 @@ export class Child {
    */
   async close(grace: number, signal: AbortSignal): Promise<void> {
     this.input.end();
-    const patience = AbortSignal.any([AbortSignal.timeout(grace), signal]);
     let how: string;
     try {
-      how = await unlessAborted(this.#exited.promise, patience);
+      how = await within(grace, this.#exited.promise, signal);
     } catch {
       this.#kill();
       await this.#exited.promise;
@@ -86,9 +85,7 @@ export class Child {
   /** Waits shortly for what it still has written; somebody else may hold its output. */
   async #drained(): Promise<void> {
     if (!this.output.readableEnded && !this.output.destroyed) {
-      await unlessAborted(once(this.output, "end"), AbortSignal.timeout(drain)).catch(
-        () => undefined,
-      );
+      await within(drain, once(this.output, "end")).catch(() => undefined);
     }
     this.output.destroy();
   }

@@ -315,9 +315,9 @@ export class Server {
       );
     }
     if (!request.live) throw cancelled("the program that calls has ended");
-    const either =
-      signal === undefined ? request.abort.signal : AbortSignal.any([request.abort.signal, signal]);
-    if (either.aborted) throw reasonOf(either);
+    const signals = [request.abort.signal, ...(signal === undefined ? [] : [signal])];
+    const aborted = signals.find((s) => s.aborted);
+    if (aborted !== undefined) throw reasonOf(aborted);
     if (this.#callbacks.size >= MAX_CALLBACKS) {
       throw overloaded(`${MAX_CALLBACKS} calls of programs wait for the host`);
     }
@@ -326,7 +326,7 @@ export class Server {
     this.#callbacks.set(id, answer);
     try {
       await this.#hooks.writer.send({ id, parent_id: request.id, method: "tool", data: call });
-      const raw = await unlessAborted(answer.promise, either);
+      const raw = await unlessAborted(answer.promise, ...signals);
       return (call instanceof RawJSON ? raw : raw.parse()) as Answer<T>;
     } finally {
       this.#callbacks.delete(id);

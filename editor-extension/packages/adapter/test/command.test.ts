@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { delegate, type Initialize, run } from "../src/index.js";
 import { Far } from "./far.js";
-import { Host } from "./host.js";
+import { collect, Host } from "./host.js";
 
 const program = { program: { code: "", tools: [] }, timeout_ms: 0, actor: "s" };
 
@@ -41,6 +41,16 @@ describe("a command", () => {
     } finally {
       delete process.env["CAISSON_ADAPTER_TEST"];
     }
+  });
+
+  it("that does not end is killed in time, also when memory is collected meanwhile", async () => {
+    const stubborn = script("lines.on('close', () => setInterval(() => undefined, 1000));");
+    const host = Host.serve(delegate({ command: stubborn, shutdown_grace_ms: 300 }));
+    await host.initialize("/r");
+    const collecting = setInterval(collect, 20);
+    const error = await host.end();
+    clearInterval(collecting);
+    expect(error?.message).toContain("was killed");
   });
 
   it("that is not there fails initialize", async () => {

@@ -1,10 +1,16 @@
 /** A scripted host: what the kit's and the examples' tests speak with an adapter. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { PassThrough, type Readable, type Writable } from "node:stream";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { Frame } from "../src/frame.js";
 import type { Backend } from "../src/index.js";
 import { type RunOptions, run } from "../src/index.js";
 import { FrameReader } from "../src/reader.js";
+
+setFlagsFromString("--expose-gc");
+/** Collects the memory that nobody holds. */
+export const collect = runInNewContext("gc") as () => void;
 
 /** How long a test waits for what must come, in milliseconds. */
 const patience = 10_000;
