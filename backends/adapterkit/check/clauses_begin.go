@@ -17,7 +17,7 @@ func tokens() []clause {
 		rule("token-fixed", sectionFrames, "the first initialize fixes the token, and no later one does", func(t *trial) {
 			method, data := t.harmless()
 			other := strings.Repeat("1", 64)
-			w := t.peer.expect("check-token", "initialize", 1)
+			w := t.peer.expect("check-token", "initialize")
 			t.peer.send(args{"id": "check-token", "method": "initialize", "token": other, "data": t.peer.binding()})
 			t.want(t.await(w).failed != "", "initialize with another token than the first one must be an error")
 			r := t.ask(method, data)
@@ -30,7 +30,7 @@ func tokens() []clause {
 func (t *trial) refusesToken(why string, token any) {
 	method, data := t.harmless()
 	id := "check-" + t.clause.Name
-	w := t.peer.expect(id, method, 1)
+	w := t.peer.expect(id, method)
 	t.peer.send(args{"id": id, "method": method, "token": token, "data": data})
 	t.want(t.await(w).failed != "", "%s must be an error", why)
 	r := t.ask(method, data)

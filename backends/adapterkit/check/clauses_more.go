@@ -11,7 +11,7 @@ import (
 func programs() []clause {
 	return []clause{
 		rule("run-code", sectionRunCode, "a program's reply has Logs, and a program that fails says so in Error", func(t *trial) {
-			t.runCode("1", nil)
+			t.runsCode()
 			r := t.ask("run_code", t.program("this is no program ((", nil))
 			t.want(r.failed == "", "a program that cannot run must say so in a normal reply, not in an error: %s", r.failed)
 			a := t.object("the reply to run_code", r.data, "Logs?:list Error:string")
@@ -21,13 +21,13 @@ func programs() []clause {
 	}
 }
 
-// runCode runs a program.
-func (t *trial) runCode(code string, tools []args) args {
-	r := t.ask("run_code", t.program(code, tools))
+// runsCode ends the trial unless programs can be run.
+func (t *trial) runsCode() {
+	r := t.ask("run_code", t.program("1", nil))
 	if r.failed != "" {
 		t.notOffered("run_code: %.200s", r.failed)
 	}
-	return t.object("the reply to run_code", r.data, "Logs?:list Error?:string")
+	t.object("the reply to run_code", r.data, "Logs?:list Error?:string")
 }
 
 func (t *trial) program(code string, tools []args) args {
@@ -39,7 +39,7 @@ func (t *trial) program(code string, tools []args) args {
 
 // driveCallback runs a call that reads the same in most languages.
 func driveCallback(t *trial) {
-	t.runCode("1", nil)
+	t.runsCode()
 	w := t.peer.request("run_code", t.program(`check_tool({"path": "x"})`, []args{{"name": "check_tool", "description": "", "input_schema": args{"type": "object"}}}))
 	var asked frame
 	t.until("a frame that asks for the tool, or the end of the program", func() bool {
@@ -170,7 +170,7 @@ func (t *trial) sendBody(method string, data args, content string) reply {
 	p.next++
 	p.mu.Unlock()
 	id := "check-body-" + t.clause.Name + base64.RawURLEncoding.EncodeToString([]byte(method))
-	w := p.expect(id, method, 1)
+	w := p.expect(id, method)
 	p.send(args{"id": id, "method": method, "data": data, "body": len(content)})
 	for len(content) > 0 {
 		piece := content[:min(len(content), 256<<10)]

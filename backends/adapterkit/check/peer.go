@@ -177,14 +177,14 @@ func (p *peer) request(method string, data any) *waiting {
 	p.next++
 	id := strconv.Itoa(p.next)
 	p.mu.Unlock()
-	w := p.expect(id, method, 1)
+	w := p.expect(id, method)
 	p.send(args{"id": id, "method": method, "data": data})
 	return w
 }
 
-// expect is ready for so many replies to an id.
-func (p *peer) expect(id, method string, replies int) *waiting {
-	w := &waiting{id: id, method: method, replies: make(chan reply, replies), left: replies}
+// expect is ready for the reply to an id.
+func (p *peer) expect(id, method string) *waiting {
+	w := &waiting{id: id, method: method, replies: make(chan reply, 1), left: 1}
 	p.mu.Lock()
 	p.pending[id] = w
 	p.mu.Unlock()
