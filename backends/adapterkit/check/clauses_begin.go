@@ -133,11 +133,11 @@ func beginning() []clause {
 
 func driveInitialized(t *trial) {
 	p := t.open()
-	real := filepath.Join(p.dir, "real")
+	target := filepath.Join(p.dir, "real")
 	link := filepath.Join(p.dir, "link")
-	err := os.Mkdir(real, 0o700)
+	err := os.Mkdir(target, 0o700)
 	if err == nil {
-		err = os.Symlink(real, link)
+		err = os.Symlink(target, link)
 	}
 	linked := err == nil && t.known.local
 	b := p.binding()
@@ -150,8 +150,8 @@ func driveInitialized(t *trial) {
 		t.want(kindOf(c) == "string", "a capability must be a string, not %v", c)
 	}
 	if linked {
-		if real, err = filepath.EvalSymlinks(real); err == nil {
-			t.want(a["root"] == real, "root must be %s, with its symlinks resolved, not %v", real, a["root"])
+		if target, err = filepath.EvalSymlinks(target); err == nil {
+			t.want(a["root"] == target, "root must be %s, with its symlinks resolved, not %v", target, a["root"])
 		}
 	}
 }
