@@ -338,11 +338,19 @@ func (c *Client) send(ctx context.Context, id string, call *call, r ClientReques
 }
 
 // failWrite ends the connection after a failed write, unless it was only that
-// the data cannot be encoded.
+// the data cannot be encoded. What the far end said last is a better reason than
+// that it does not listen any more, so its end is read before.
 func (c *Client) failWrite(err error) {
-	if c.writer.broken() {
-		c.fail(fmt.Errorf("writing to the far end: %w", err))
+	if !c.writer.broken() {
+		return
 	}
+	end := time.NewTimer(lastWords)
+	defer end.Stop()
+	select {
+	case <-c.done:
+	case <-end.C:
+	}
+	c.fail(fmt.Errorf("writing to the far end: %w", err))
 }
 
 // await waits for the reply, and after the end of ctx for the terminal reply to

@@ -10,6 +10,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -147,6 +148,37 @@ func TestClientHandshakeBeforeTheMark(t *testing.T) {
 	var e *tool.Error
 	if errors.As(err, &e); e.Retryable || !strings.Contains(err.Error(), "sh: caisson: not found") {
 		t.Errorf("%v (retryable: %v)", err, e.Retryable)
+	}
+}
+
+// deafStream is a peer that has ended: it takes nothing, and what it said is only
+// read when a write has failed.
+type deafStream struct {
+	said   io.Reader
+	failed chan struct{}
+}
+
+func (s deafStream) Read(p []byte) (int, error) {
+	<-s.failed
+	return s.said.Read(p)
+}
+
+func (s deafStream) Write([]byte) (int, error) {
+	close(s.failed)
+	return 0, syscall.EPIPE
+}
+
+func (deafStream) Close() error { return nil }
+
+// A peer that ended while it was written to is quoted: that it does not listen is
+// not the reason.
+func TestClientHearsLastWords(t *testing.T) {
+	c := NewClient(deafStream{strings.NewReader("usage: something else\n"), make(chan struct{})}, ClientOptions{})
+	t.Cleanup(func() { c.Close() })
+	_, err := c.Initialize(t.Context(), binding)
+	wantKind(t, err, tool.BackendUnavailable)
+	if !strings.Contains(err.Error(), "usage: something else") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -41,6 +41,9 @@ const (
 	// DefaultCancelGrace is how long a cancelled call waits for its terminal
 	// reply before its outcome is unknown and the connection closed.
 	DefaultCancelGrace = 35 * time.Second
+	// lastWords is how long the end of what a peer sends is waited for that does
+	// not take what is sent to it any more.
+	lastWords = time.Second
 	// DefaultMaxRequests is how many requests a server runs at once. Waits for
 	// process output count, and what stops a process must get through beside them:
 	// it is above all that the service lets one client ask for at once, which is 64
