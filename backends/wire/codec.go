@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	stdjson "encoding/json"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -273,7 +275,19 @@ func parsePart(data []byte) (tool.Part, error) {
 		}
 		return inMember(name, err)
 	})
-	return p, err
+	if err != nil {
+		return p, err
+	}
+	switch p.Type {
+	case tool.PartText, tool.PartImage, tool.PartAudio, tool.PartFile, tool.PartResource, tool.PartResourceLink:
+	default:
+		return p, fmt.Errorf("a part of the unknown type %.40q", p.Type)
+	}
+	// Clients hand results on as they are: what cannot be decoded must not get there.
+	if _, err := io.Copy(io.Discard, base64.NewDecoder(base64.StdEncoding, strings.NewReader(p.Data))); err != nil {
+		return p, fmt.Errorf("data of a part: %w", err)
+	}
+	return p, nil
 }
 
 // textValue is stringValue as a string.

@@ -83,3 +83,20 @@ func TestUnquote(t *testing.T) {
 		}
 	}
 }
+
+// A part that no client could read is refused, with what is wrong in it.
+func TestParseResultRefuses(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"content":[{"type":"hologram","text":"x"}]}`:   "unknown type",
+		`{"content":[{"text":"x"}]}`:                     "unknown type",
+		`{"content":[{"type":"image","data":"%%%%"}]}`:    "base64",
+		`{"content":[{"type":"image","data":"aGVsbG"}]}`: "EOF",
+	} {
+		if _, err := ParseResult([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", in, err, want)
+		}
+	}
+	if _, err := ParseResult([]byte(`{"content":[{"type":"image","data":"aGVsbG8="},{"type":"text","text":"x"}]}`)); err != nil {
+		t.Error(err)
+	}
+}
