@@ -66,6 +66,27 @@ func TestAccounts(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a noexec home is sent nothing", func(t *testing.T) {
+		b := newBackend(t)
+		p := account(t, a, "noexec", path.Join("/var/tmp", "caisson-test-noexec-"+random()))
+		sent := 0
+		conn, m, key, err := b.reach(t.Context(), p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		placed, err := b.worker(t.Context(), m, key, p, func(step string) {
+			if strings.HasPrefix(step, "putting the worker") {
+				sent++
+			}
+		})
+		if err != nil || sent != 1 || !strings.HasPrefix(placed.program, p.Workspace) {
+			t.Errorf("the worker was sent %d times, at last to %s: %v", sent, placed.program, err)
+		}
+		if result, err := m.script(t.Context(), answerTimeout, nil, `printf "%s\n" "$1"; rm -rf "$2"; find "${XDG_CACHE_HOME:-$HOME/.cache}/caisson/worker" -type f -o -name "$3"`, p.Workspace, path.Base(path.Dir(placed.program))); err != nil || len(result.Stdout) > 0 {
+			t.Errorf("what is left: %q, %v", result.Stdout, err)
+		}
+	})
 	t.Run("full workspace", func(t *testing.T) {
 		b, binding := newBackend(t), bindingOf(t, account(t, a, "full", "/home/"+a.As(t, "full").User+"/environments"))
 		env, err := b.Open(t.Context(), binding, nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/remote"
+	"github.com/caisson-dev/caisson/backends/ssh/connection"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
@@ -249,10 +250,13 @@ func (b *Backend) placeIn(ctx context.Context, m machine, c candidate, file remo
 		return placed, nil
 	case errors.As(err, &not) && not.missing():
 	case errors.As(err, &not) && not.refused():
-		return placement{}, &unfit{noexec(not)}
+		return placement{}, &unfit{noexec(not.result)}
 	case errors.As(err, &not) || tool.KindOf(err) == tool.ProtocolMismatch:
 		b.log.Warn("what is in the worker's place is something else, and is replaced", "machine", m.name, "reason", err)
 	default:
+		return placement{}, err
+	}
+	if err := m.probe(ctx, dir); err != nil {
 		return placement{}, err
 	}
 	progress.Report(fmt.Sprintf("putting the worker on %s (%d MiB)", m.name, (file.Size+1<<20-1)>>20))
@@ -262,8 +266,27 @@ func (b *Backend) placeIn(ctx context.Context, m machine, c candidate, file remo
 	return placed, m.verify(ctx, placed)
 }
 
-func noexec(e *notStarted) string {
-	return "programs there cannot be executed, as on a file system that is mounted noexec: " + said(e.result)
+// probeScript runs a program of one line in the directory $2, which it removes
+// where that fails, if it is empty.
+const probeScript = `printf "%s\n" "$1"; p="$2/.probe-$1"; umask 077; ` +
+	`{ printf "#!/bin/sh\n" > "$p" && chmod 700 "$p" || exit 3; "$p"; } 2>&1; r=$?; rm -f "$p"; [ $r = 0 ] || rmdir "$2"; exit $r`
+
+// probe sees whether a directory takes a program and the system runs it there,
+// before one is sent that may take minutes.
+func (m machine) probe(ctx context.Context, dir string) error {
+	result, err := m.script(ctx, answerTimeout, nil, probeScript, dir)
+	if err != nil || result.Code == 0 {
+		return err
+	}
+	result.Stderr = "" // as in placeIn
+	if result.Code == exitNotExecutable {
+		return &unfit{noexec(result)}
+	}
+	return &unfit{said(result)}
+}
+
+func noexec(result connection.Result) string {
+	return "programs there cannot be executed, as on a file system that is mounted noexec: " + said(result)
 }
 
 // verify runs the worker's program, which compares itself with what it should be
@@ -290,7 +313,7 @@ func (b *Backend) upload(ctx context.Context, m machine, dir string, file remote
 	m.discard(ctx, temporary)
 	err = m.install(ctx, temporary, file, m.sendShell)
 	if not := (*notStarted)(nil); errors.As(err, &not) {
-		return &unfit{noexec(not)}
+		return &unfit{noexec(not.result)}
 	}
 	return err
 }
