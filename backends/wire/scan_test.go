@@ -89,7 +89,7 @@ func TestParseResultRefuses(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"content":[{"type":"hologram","text":"x"}]}`:   "unknown type",
 		`{"content":[{"text":"x"}]}`:                     "unknown type",
-		`{"content":[{"type":"image","data":"%%%%"}]}`:    "base64",
+		`{"content":[{"type":"image","data":"%%%%"}]}`:   "base64",
 		`{"content":[{"type":"image","data":"aGVsbG"}]}`: "EOF",
 	} {
 		if _, err := ParseResult([]byte(in)); err == nil || !strings.Contains(err.Error(), want) {
