@@ -126,7 +126,8 @@ func (p *Pool) master(ctx context.Context, r *Route, progress backends.Progress,
 
 // joinMaster makes a link of a connection to a master.
 func (p *Pool) joinMaster(r *Route, m *master, conn net.Conn) (*link, error) {
-	c, chans, reqs, err := ssh.NewControlClientConn(&bufferedConn{Conn: conn, r: bufio.NewReaderSize(conn, streamBuffer)})
+	heard := newHeardConn(conn)
+	c, chans, reqs, err := ssh.NewControlClientConn(&bufferedConn{Conn: heard, r: bufio.NewReaderSize(heard, streamBuffer)})
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -135,11 +136,45 @@ func (p *Pool) joinMaster(r *Route, m *master, conn net.Conn) (*link, error) {
 		c.Close()
 		return nil, err
 	}
-	return p.newLink(r, ssh.NewClient(c, chans, reqs), nil, func() error {
+	l := p.newLink(r, ssh.NewClient(c, chans, reqs), nil, func() error {
 		err := conn.Close()
 		m.stop()
 		return err
-	}), nil
+	})
+	l.work.Go(func() { l.watchMaster(m, heard) })
+	return l, nil
+}
+
+// watchMaster ends a link whose master does nothing any more. That the machine
+// lives is for the master to see: it does not pass such questions on.
+func (l *link) watchMaster(m *master, heard *heardConn) {
+	tick := time.NewTicker(aliveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.done:
+			return
+		case <-tick.C:
+		}
+		if heard.silent() >= aliveEvery && !m.greets() && heard.silent() >= aliveTimeout {
+			l.end(fmt.Errorf("OpenSSH, which holds the connection to %s, does not answer", l.route.last()))
+			return
+		}
+	}
+}
+
+// greets reports whether the master greets whoever joins it.
+func (m *master) greets() bool {
+	conn, err := net.DialTimeout("unix", m.socket, aliveTimeout)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(aliveTimeout)); err != nil {
+		return false
+	}
+	_, err = conn.Read(make([]byte, 1))
+	return err == nil
 }
 
 // bufferedConn spares the two system calls that a packet costs otherwise.

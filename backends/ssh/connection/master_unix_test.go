@@ -6,6 +6,7 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
 )
@@ -52,5 +53,40 @@ func TestMasterEnds(t *testing.T) {
 	}
 	killGroup(m.cmd.Process)
 	<-l.done
+	l.close()
+}
+
+// TestMasterStops: a master that does nothing any more is as good as dead.
+func TestMasterStops(t *testing.T) {
+	t.Parallel()
+	key := sshtest.NewKey(t, "ed25519", "")
+	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
+	c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key, command))
+	p := newPool(t)
+	m, err := startMaster(resolve(t, p, c, "box"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := m.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := p.joinMaster(resolve(t, p, c, "box"), m, conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !m.greets() {
+		t.Error("a master that lives does not greet")
+	}
+	if err := syscall.Kill(m.cmd.Process.Pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-l.done:
+		has(t, l.err.Error(), "does not answer")
+	case <-time.After(aliveEvery + 2*aliveTimeout):
+		t.Error("a master that was stopped was not noticed")
+		killGroup(m.cmd.Process)
+	}
 	l.close()
 }
