@@ -38,9 +38,10 @@ func framing() []clause {
 		}).apart(),
 		rule("long-frame", sectionFrames, "a line of more than 16 MiB ends the connection", func(t *trial) {
 			t.peer.silence("check-long", t.clause.Name)
-			head := fmt.Sprintf(`{"id":"check-long","method":"check/unknown","token":%q,"data":"`, t.peer.token)
-			fill := bytes.Repeat([]byte("x"), wire.MaxFrame)
-			t.peer.sendRaw(append(append([]byte(head), fill...), "\"}\n"...))
+			line := bytes.Repeat([]byte("x"), wire.MaxFrame+len("\"}\n"))
+			copy(line, fmt.Sprintf(`{"id":"check-long","method":"check/unknown","token":%q,"data":"`, t.peer.token))
+			copy(line[wire.MaxFrame:], "\"}\n")
+			t.peer.sendRaw(line)
 			t.ends(t.peer, "a line of more than 16 MiB ends the connection")
 		}).apart(),
 	}
@@ -154,9 +155,7 @@ func driveDuplicateID(t *trial) {
 func (p *peer) again(w *waiting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	more := make(chan reply, 2)
-	w.replies = more
-	w.left = 2
+	w.left++
 	p.pending[w.id] = w
 }
 
@@ -195,18 +194,18 @@ func driveCancelSilent(t *trial) {
 	t.alive()
 }
 
-// awaited waits for a reply that may not come, and reports whether it did.
-func (t *trial) awaited(w *waiting) bool {
+// awaited waits for a reply that may not come, and gives nil when it did not.
+func (t *trial) awaited(w *waiting) *reply {
 	timer := time.NewTimer(t.Patience)
 	defer timer.Stop()
 	select {
-	case <-w.replies:
-		return true
+	case r := <-w.replies:
+		return &r
 	case <-timer.C:
 	case <-t.peer.ended:
 	case <-t.ctx.Done():
 	}
-	return false
+	return nil
 }
 
 func driveCancelEnds(t *trial) {
@@ -217,7 +216,7 @@ func driveCancelEnds(t *trial) {
 	w := t.sendTool("bash", args{"command": t.marked("sleep 300", mark)}, t.known.mode)
 	t.visible(mark)
 	t.peer.cancel(w.id)
-	if !t.awaited(w) {
+	if t.awaited(w) == nil {
 		return // another clause
 	}
 	left := running(mark)

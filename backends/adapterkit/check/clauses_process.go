@@ -129,14 +129,17 @@ func (t *trial) all(p args) (output string) {
 		status := text(t.record("process/get", args{"id": p["id"]})["status"])
 		return status == "stopped" || status == "failed"
 	})
-	// What it wrote last may still be on its way.
-	for {
+	// What it wrote last may still be on its way, and some adapters say until when.
+	closed := false
+	t.within(func() bool {
 		r := t.readProcess(p, args{"OffsetBytes": len(output), "Wait": int64(200 * time.Millisecond)})
-		if r["Output"] == "" {
-			return output
-		}
 		output += text(r["Output"])
-	}
+		over := closed && r["Output"] == ""
+		record, _ := r["Process"].(map[string]any)
+		closed = record["output_closed"] != false
+		return over
+	})
+	return output
 }
 
 func (t *trial) stop(p args) { t.record("process/stop", args{"id": p["id"]}) }
@@ -207,7 +210,8 @@ func driveTail(t *trial) {
 
 func driveWait(t *trial) {
 	const wait = 300 * time.Millisecond
-	p := t.start(args{"command": "sleep 2; printf late; sleep 300"})
+	mark := t.mark()
+	p := t.start(args{"command": "until [ -e " + mark + " ]; do sleep 0.1; done; printf late; sleep 300"})
 	defer t.stop(p)
 	begun := time.Now()
 	r := t.readProcess(p, args{"OffsetBytes": 0, "Wait": int64(wait)})
@@ -217,6 +221,7 @@ func driveWait(t *trial) {
 	t.want(time.Duration(duration) >= wait*9/10, "a read with a Wait of %v must wait that long, not %v", wait, time.Duration(duration))
 	t.want(time.Since(begun) >= wait*9/10, "a read with a Wait of %v must wait that long, not %v", wait, time.Since(begun))
 	w := t.peer.request("process/read", args{"id": p["id"], "options": args{"OffsetBytes": 0, "Wait": int64(time.Hour)}})
+	t.start(args{"argv": []string{"touch", mark}})
 	got := t.object("the reply to process/read", t.await(w).data, "Output:string TimedOut:bool")
 	t.want(got["Output"] == "late" && got["TimedOut"] == false, "a read must return when there is output: %v", got)
 }

@@ -165,7 +165,7 @@ func (t *trial) visible(mark string) {
 	if !canSee {
 		t.notOffered("processes cannot be looked at on this system")
 	}
-	tick := time.NewTicker(5 * time.Millisecond)
+	tick := time.NewTicker(looking)
 	defer tick.Stop()
 	timer := time.NewTimer(t.Patience / 2)
 	defer timer.Stop()

@@ -34,6 +34,8 @@ const (
 	// killing is how long an adapter may take to end after the trial is over,
 	// beyond its budget.
 	killing = 100 * time.Millisecond
+	// looking is how often it is looked whether something has come about.
+	looking = 20 * time.Millisecond
 	// starting is how many times longer than others the first reply of an adapter may
 	// take: it may have to load, or to make a machine.
 	starting = 6
@@ -184,7 +186,8 @@ func (p *peer) request(method string, data any) *waiting {
 
 // expect is ready for the reply to an id.
 func (p *peer) expect(id, method string) *waiting {
-	w := &waiting{id: id, method: method, replies: make(chan reply, 1), left: 1}
+	// Two, for an id that is in flight twice: who reads the frames never waits here.
+	w := &waiting{id: id, method: method, replies: make(chan reply, 2), left: 1}
 	p.mu.Lock()
 	p.pending[id] = w
 	p.mu.Unlock()
@@ -272,7 +275,7 @@ func (p *peer) shown() []string {
 func (p *peer) read() {
 	defer close(p.ended)
 	in := bufio.NewReaderSize(p.program, 64<<10)
-	banner := 0
+	banner, noisy := 0, false
 	for {
 		line, err := readLine(in)
 		if len(line) > 0 {
@@ -287,7 +290,9 @@ func (p *peer) read() {
 				p.take(f, in)
 			case banner+len(line) <= wire.MaxBanner:
 				banner += len(line)
+			case noisy: // that was said
 			default:
+				noisy = true
 				p.record("←", line)
 				p.run.note(clauseFramesOnly, fmt.Sprintf("its output must be frames and nothing else, but it said %.120q", p.redact(string(line))), p)
 			}

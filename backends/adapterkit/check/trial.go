@@ -226,7 +226,12 @@ func (t *trial) await(w *waiting) reply                       { return t.on(t.pe
 
 // until waits for what the adapter must bring about.
 func (t *trial) until(what string, done func() bool) {
-	tick := time.NewTicker(10 * time.Millisecond)
+	t.want(t.within(done), "expected within %v: %s", t.Patience, what)
+}
+
+// within waits for what may come about, and reports whether it has.
+func (t *trial) within(done func() bool) bool {
+	tick := time.NewTicker(looking)
 	defer tick.Stop()
 	timer := time.NewTimer(t.Patience)
 	defer timer.Stop()
@@ -234,11 +239,12 @@ func (t *trial) until(what string, done func() bool) {
 		select {
 		case <-tick.C:
 		case <-timer.C:
-			t.broken("expected within %v: %s", t.Patience, what)
+			return false
 		case <-t.ctx.Done():
 			t.broken("interrupted")
 		}
 	}
+	return true
 }
 
 // ends waits for the exit of an adapter, whose input has ended or must not matter

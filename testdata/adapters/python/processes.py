@@ -17,7 +17,7 @@ from files import Refusal
 KEPT_BYTES = 8 << 20  # output of one process, its last
 UNSET = "0001-01-01T00:00:00Z"
 GRACE = 2.0  # seconds between SIGTERM and SIGKILL, and after it
-DRAIN = 0.1  # seconds for what is still in the pipes when a process ended
+DRAIN = 2.0  # seconds for what is still in the pipes when a process ended
 FINAL = ("stopped", "failed")
 
 
