@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -128,7 +129,7 @@ func (h *host) start(ctx context.Context, b backends.Binding, d daemonInfo, imag
 		mount = &m
 	}
 	spec := h.backend.spec(b, d, h.engine.endpoint, mount, share)
-	id, err := h.backend.create(ctx, h.engine, spec)
+	id, err := h.make(ctx, b, spec)
 	if err != nil {
 		return false, err
 	}
@@ -169,6 +170,24 @@ func (h *host) start(ctx context.Context, b backends.Binding, d daemonInfo, imag
 	}
 	started = ctx.Err() == nil
 	return false, ctx.Err()
+}
+
+// make makes the container. A creation that was cut off when its service was
+// killed may have the name before the daemon knows the container: that one is
+// waited for, and removed.
+func (h *host) make(ctx context.Context, b backends.Binding, spec containerSpec) (string, error) {
+	for deadline := time.Now().Add(removalTimeout); ; {
+		id, err := h.backend.create(ctx, h.engine, spec)
+		if !errors.Is(err, errConflict) || time.Now().After(deadline) {
+			return id, err
+		}
+		if err := pause(ctx, pollInterval); err != nil {
+			return "", err
+		}
+		if err := h.clearWay(ctx, b); err != nil {
+			return "", err
+		}
+	}
 }
 
 // clearWay removes what a creation that was cut off has left under the

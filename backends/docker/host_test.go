@@ -345,3 +345,18 @@ func TestLeftoverOfACreation(t *testing.T) {
 		t.Error("the leftover was taken for the environment")
 	}
 }
+
+// What a service that died had asked for may come into being after the way was
+// found clear.
+func TestLeftoverThatComesLate(t *testing.T) {
+	b := newBackend(t, echo(t))
+	binding := newBinding(t, b, bare(t))
+	h, binding := created(t, b, binding)
+	first := must(h.engine.container(t.Context(), binding.Environment))(t)
+	d := must(h.engine.hello(t.Context()))(t)
+	second, err := h.make(t.Context(), binding, b.spec(binding, d, h.engine.endpoint, nil, ""))
+	if err != nil || second == first.ID {
+		t.Fatalf("made %s in the place of %s: %v", second, first.ID, err)
+	}
+	b.discard(t.Context(), h.engine, second)
+}
