@@ -165,7 +165,9 @@ func (l *link) watchMaster(m *master, heard *heardConn) {
 
 // greets reports whether the master greets whoever joins it.
 func (m *master) greets() bool {
-	conn, err := net.DialTimeout("unix", m.socket, aliveTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), aliveTimeout)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", m.socket)
 	if err != nil {
 		return false
 	}
