@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -23,18 +22,25 @@ func running(mark string) (found []string) {
 }
 
 // marked looks through the command lines or the variables, which a process that has
-// ended and was not waited for does not have.
+// ended and was not waited for does not have. It reads the list of processes once: on
+// a machine with many of them that is what takes its time.
 func marked(mark string, in ...string) (pids []int) {
-	for _, name := range in {
-		files, _ := filepath.Glob("/proc/[0-9]*/" + name)
-		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil || !bytes.Contains(data, []byte(mark)) {
-				continue
-			}
-			if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil && pid != os.Getpid() && !slices.Contains(pids, pid) {
-				pids = append(pids, pid)
-			}
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil // nothing can be seen
+	}
+	names, _ := proc.Readdirnames(-1) // those until an error
+	_ = proc.Close()                  // it was only read
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if slices.ContainsFunc(in, func(file string) bool {
+			data, err := os.ReadFile("/proc/" + name + "/" + file)
+			return err == nil && bytes.Contains(data, []byte(mark))
+		}) {
+			pids = append(pids, pid)
 		}
 	}
 	return pids
@@ -44,11 +50,13 @@ func marked(mark string, in ...string) (pids []int) {
 // just been told to end gets a moment for it.
 func endLeft(mark string) (left []string) {
 	deadline := time.Now().Add(killing)
-	for len(marked(mark, "cmdline", "environ")) > 0 && time.Now().Before(deadline) {
-		timer := time.NewTimer(killing / 10)
+	found := marked(mark, "cmdline", "environ")
+	for len(found) > 0 && time.Now().Before(deadline) {
+		timer := time.NewTimer(looking)
 		<-timer.C
+		found = marked(mark, "cmdline", "environ")
 	}
-	for _, pid := range marked(mark, "cmdline", "environ") {
+	for _, pid := range found {
 		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err != nil {
 			continue
