@@ -39,6 +39,10 @@ func interpreter(t *testing.T) []string {
 	return []string{path, "-E", "-s", "-S", "-X", "pycache_prefix=" + filepath.Join(t.TempDir(), "compiled")}
 }
 
+// everywhere are clauses, one of a section, for whose breach those of all sections are
+// driven.
+var everywhere = []string{"names", "tool-glob", "process-unknown", "export-empty", "run-code-callback", "tools-list"}
+
 // patient are limits that a busy machine keeps.
 func patient(command ...string) Options {
 	return Options{Command: command, Patience: 30 * time.Second, Ending: 30 * time.Second, Parallel: 2}
@@ -101,7 +105,7 @@ func driven(c Clause, all []Clause) (names []string) {
 	}
 	for _, like := range all {
 		giant := like.Name == "long-frame" && c.Name != like.Name && c.Name != "malformed"
-		if like.Section == c.Section && !giant {
+		if (like.Section == c.Section || slices.Contains(everywhere, c.Name)) && !giant {
 			names = append(names, like.Name)
 		}
 	}
