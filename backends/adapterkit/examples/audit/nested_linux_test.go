@@ -202,6 +202,9 @@ func interpreter() error {
 			}
 			out.Logs = []string{<-answers, <-answers}
 			slices.Sort(out.Logs)
+			if p.Program.Code == "linger" {
+				<-ctx.Done() // the answers may come before the cancellation
+			}
 			out.Value = json.RawMessage(fmt.Sprintf(`{"tools":%d,"timeout":%d,"actor":%q,"mode":%q}`, len(p.Program.Tools), p.TimeoutMS, p.Actor, p.PermissionMode))
 			return out, ctx.Err()
 		},
@@ -237,6 +240,7 @@ func TestNestedCallbacks(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
+	request.Code = "linger"
 	request.Invoke = func(ctx context.Context, _ backends.NestedCall) (tool.Result, error) {
 		cancel()
 		<-ctx.Done()
