@@ -197,11 +197,23 @@ func leftovers(t testing.TB, b backends.Binding) []string {
 			found = append(found, filepath.Join(b.Profile.Workspace, e.Name()))
 		}
 	}
-	for pid, said := range processes(t, b) {
+	// A worker gives its lock back, which is what its removal waits for, moments
+	// before it exits.
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	left := processes(t, b)
+	for patience := time.Now().Add(exitPatience); len(left) > 0 && time.Now().Before(patience); left = processes(t, b) {
+		<-tick.C
+	}
+	for pid, said := range left {
 		found = append(found, fmt.Sprintf("process %s: %.200q", pid, said))
 	}
 	return found
 }
+
+// exitPatience is how long a process may take to exit that has nothing to do any
+// more, on a busy machine.
+const exitPatience = 5 * time.Second
 
 // processes are what runs of the binding's environment on this machine, by pid.
 func processes(t testing.TB, b backends.Binding) map[string]string {
