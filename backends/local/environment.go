@@ -256,7 +256,7 @@ func (e *environment) Shutdown(ctx context.Context) error {
 	if err := e.letGo(ctx, (*remote.Environment).Shutdown); err != nil {
 		return err
 	}
-	return e.backend.stopWorker(ctx, e.at)
+	return e.backend.stopWorker(ctx, e.at, func() error { return nil })
 }
 
 // letGo ends the environment here, and the far half by the given method.

@@ -105,16 +105,15 @@ func exportsDir(at backends.Binding) string   { return filepath.Join(at.StateDir
 // its state directory; the opened folder is never touched. After a failure to
 // stop everything is kept.
 func (b *Backend) Remove(ctx context.Context, at backends.Binding) error {
-	if err := b.stopWorker(ctx, at); err != nil {
-		return err
-	}
-	var all error
-	for _, dir := range []string{workerState(at), exportsDir(at), ownWorkspace(at)} {
-		if err := os.RemoveAll(dir); err != nil {
-			all = errors.Join(all, tool.Errorf(tool.Internal, "remove the state of a local session: %w", err).WithPath(dir))
+	return b.stopWorker(ctx, at, func() error {
+		var all error
+		for _, dir := range []string{workerState(at), exportsDir(at), ownWorkspace(at)} {
+			if err := os.RemoveAll(dir); err != nil {
+				all = errors.Join(all, tool.Errorf(tool.Internal, "remove the state of a local session: %w", err).WithPath(dir))
+			}
 		}
-	}
-	return all
+		return all
+	})
 }
 
 // Prune finds nothing: what a local environment keeps lies in the state

@@ -21,11 +21,11 @@ import (
 // stopSlack is what a worker that was told to end gets beyond its own budget.
 const stopSlack = 3 * time.Second
 
-// stopWorker ends a binding's worker, and what a dead one left behind. It
-// returns when nothing of either is there any more.
-func (b *Backend) stopWorker(ctx context.Context, at backends.Binding) error {
+// stopWorker ends a binding's worker, and what a dead one left behind. When
+// nothing of either is there any more it calls then, while no other can start.
+func (b *Backend) stopWorker(ctx context.Context, at backends.Binding, then func() error) error {
 	if errNoCommands() != nil || !everStarted(at) {
-		return nil
+		return then()
 	}
 	if err := b.askToEnd(ctx, at); err != nil {
 		return err
@@ -37,7 +37,10 @@ func (b *Backend) stopWorker(ctx context.Context, at backends.Binding) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, budget+stopSlack)
 	defer cancel()
-	lock, err := endpoint.Acquire(ctx, worker.LockPath(state, at.Session))
+	lock, err := endpoint.AcquireExisting(ctx, worker.LockPath(state, at.Session))
+	if errors.Is(err, fs.ErrNotExist) {
+		return then() // no worker got as far as that, or another call has removed it all
+	}
 	if err != nil {
 		return tool.Errorf(tool.Internal, "the local worker does not end: %w", err).
 			WithHint("its state is kept in %s", state).WithDisk(state)
@@ -47,6 +50,9 @@ func (b *Backend) stopWorker(ctx context.Context, at backends.Binding) error {
 		err = fmt.Errorf("end what the local worker left behind: %w", err) // which keeps its kind and hint
 	} else if err = os.Remove(workerOptions(at).Listen); errors.Is(err, fs.ErrNotExist) {
 		err = nil // a worker that was killed leaves its socket, others do not
+	}
+	if err == nil {
+		err = then()
 	}
 	return errors.Join(err, lock.Unlock())
 }

@@ -16,6 +16,9 @@ import (
 // waited for with a deadline.
 const lockPoll = 10 * time.Millisecond
 
+// maxRemoved is how often a lock's file may be removed while one waits for it.
+const maxRemoved = 16
+
 // ErrLocked is what taking a lock fails with while somebody else holds it.
 var ErrLocked = errors.New("held by another process")
 
@@ -25,8 +28,22 @@ type Lock struct{ file *os.File }
 
 // Acquire takes the lock on the file at path, which it makes, with its
 // directory, when missing. It waits for another holder until ctx ends; the
-// error then is [ErrLocked] and names the holder's process.
+// error then is [ErrLocked] and names the holder's process. A holder may remove
+// the file: who waited for it takes the lock on the one that comes after.
 func Acquire(ctx context.Context, path string) (*Lock, error) {
+	for try := 1; ; try++ {
+		l, err := makeAndTake(ctx, path)
+		if err == nil {
+			sign(l.file)
+			return l, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) || try == maxRemoved {
+			return nil, err
+		}
+	}
+}
+
+func makeAndTake(ctx context.Context, path string) (*Lock, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
@@ -34,10 +51,29 @@ func Acquire(ctx context.Context, path string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	if err := await(ctx, f); err != nil {
+	return take(ctx, f, path)
+}
+
+// take waits for the lock on f, which was opened at path. When another file or
+// none is there by then the error is [fs.ErrNotExist].
+func take(ctx context.Context, f *os.File, path string) (*Lock, error) {
+	fail := func(err error) (*Lock, error) {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
-	sign(f)
+	if err := await(ctx, f); err != nil {
+		return fail(err)
+	}
+	held, err := f.Stat()
+	if err != nil {
+		return fail(err)
+	}
+	there, err := os.Lstat(path)
+	if err != nil {
+		return fail(err)
+	}
+	if !os.SameFile(held, there) {
+		return fail(fs.ErrNotExist)
+	}
 	return &Lock{file: f}, nil
 }
 
@@ -98,8 +134,7 @@ func Held(path string) (bool, error) {
 	return false, errors.Join(err, f.Close())
 }
 
-// Unlock gives the lock up. The file stays: removing it would let two
-// processes hold locks on two files of one name.
+// Unlock gives the lock up. Who removes the file does so before.
 func (l *Lock) Unlock() error { return errors.Join(unlock(l.file), l.file.Close()) }
 
 // AcquireExisting is Acquire for a lock file that lies in the directory that it
@@ -110,18 +145,5 @@ func AcquireExisting(ctx context.Context, path string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
-	if err := await(ctx, f); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
-	}
-	held, err := f.Stat()
-	if err == nil {
-		var there fs.FileInfo
-		if there, err = os.Lstat(path); err == nil && !os.SameFile(held, there) {
-			err = fs.ErrNotExist
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
-	}
-	return &Lock{file: f}, nil
+	return take(ctx, f, path)
 }
