@@ -31,10 +31,24 @@ const (
 	PathOutsideRoot    Kind = "pathOutsideRoot"
 	Overloaded         Kind = "overloaded"
 	Cancelled          Kind = "cancelled"
+	// GuestFailed is a WebAssembly guest that was stopped; Reason says by what.
+	GuestFailed Kind = "guestFailed"
 	Internal           Kind = "internal"
 	// InvalidParams is a request that cannot be understood; the editor sees it
 	// as JSON-RPC's own code with Path naming the member.
 	InvalidParams Kind = "invalidParams"
+)
+
+// Reason tells errors of one kind apart.
+type Reason string
+
+// The reasons of [GuestFailed].
+const (
+	OutOfFuel     Reason = "outOfFuel"
+	OutOfMemory   Reason = "outOfMemory"
+	StackOverflow Reason = "stackOverflow"
+	Trap          Reason = "trap"
+	ExitCode      Reason = "exitCode"
 )
 
 // Error is an error that keeps its kind across process borders.
@@ -50,6 +64,11 @@ type Error struct {
 	// request, and a file that is in the way stands in the message; with every
 	// other kind it is the file, or the member of a configuration.
 	Path string
+	// Reason tells errors of this kind apart, where there are several.
+	Reason Reason
+	// FuelRemaining is what was left of a WebAssembly guest's fuel; nil where
+	// there was no guest.
+	FuelRemaining *uint64
 	// Err is the cause, if it is worth unwrapping; it is not shown.
 	Err error
 }
