@@ -33,7 +33,7 @@ const (
 	Cancelled          Kind = "cancelled"
 	// GuestFailed is a WebAssembly guest that was stopped; Reason says by what.
 	GuestFailed Kind = "guestFailed"
-	Internal           Kind = "internal"
+	Internal    Kind = "internal"
 	// InvalidParams is a request that cannot be understood; the editor sees it
 	// as JSON-RPC's own code with Path naming the member.
 	InvalidParams Kind = "invalidParams"
