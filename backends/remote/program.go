@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -36,19 +37,14 @@ type knownProgram struct {
 	modified time.Time
 }
 
-// Find returns the worker for a platform, in Go's words: this program where it
-// is one for it, else caisson-<os>-<arch> beside it. The executable is this
-// program's path, or empty for the running one. A missing file is
-// [tool.Unsupported].
+// Find returns the worker for a platform, in Go's words: caisson-<os>-<arch>
+// beside this program, which is the far end alone and small, else this program
+// itself where it is one for that platform. The executable is this program's
+// path, or empty for the running one. A missing file is [tool.Unsupported].
 func (s *Programs) Find(executable, goos, goarch string) (Program, error) {
-	path, err := programPath(executable, goos, goarch)
+	path, info, err := locateProgram(executable, goos, goarch)
 	if err != nil {
 		return Program{}, err
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return Program{}, tool.Errorf(tool.Unsupported, "there is no worker for %s/%s: %w", goos, goarch, err).
-			WithHint("put %s of this release beside the program, or name a worker that is there already by the profile's member worker", filepath.Base(path))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,22 +62,31 @@ func (s *Programs) Find(executable, goos, goarch string) (Program, error) {
 	return p, nil
 }
 
-func programPath(executable, goos, goarch string) (string, error) {
-	own := runtime.GOOS == goos && runtime.GOARCH == goarch
-	if executable == "" {
-		if own && goos == "linux" {
-			// The file that runs, even when it was replaced since.
-			return "/proc/self/exe", nil
-		}
+func locateProgram(executable, goos, goarch string) (string, fs.FileInfo, error) {
+	running := executable == ""
+	if running {
 		var err error
 		if executable, err = os.Executable(); err != nil {
-			return "", tool.Errorf(tool.Internal, "this program cannot be found: %w", err)
+			return "", nil, tool.Errorf(tool.Internal, "this program cannot be found: %w", err)
 		}
 	}
-	if own {
-		return executable, nil
+	beside := filepath.Join(filepath.Dir(executable), "caisson-"+goos+"-"+goarch)
+	info, err := os.Stat(beside)
+	if err == nil {
+		return beside, info, nil
 	}
-	return filepath.Join(filepath.Dir(executable), "caisson-"+goos+"-"+goarch), nil
+	if runtime.GOOS != goos || runtime.GOARCH != goarch {
+		return "", nil, tool.Errorf(tool.Unsupported, "there is no worker for %s/%s: %w", goos, goarch, err).
+			WithHint("put %s of this release beside the program, or name a worker that is there already by the profile's member worker", filepath.Base(beside))
+	}
+	if running && goos == "linux" {
+		// The file that runs, even when it was replaced since.
+		executable = "/proc/self/exe"
+	}
+	if info, err = os.Stat(executable); err != nil {
+		return "", nil, tool.Errorf(tool.Internal, "this program cannot be found: %w", err)
+	}
+	return executable, info, nil
 }
 
 func hashProgram(path string) (Program, error) {

@@ -65,7 +65,7 @@ type group struct {
 }
 
 var groups = []group{
-	{"program", nil, programRows, []string{startWork, initWork, binaryWork}},
+	{"program", nil, programRows, []string{startWork, initWork, binaryWork, workerWork}},
 	{"local", []string{"bash"}, localRows, []string{
 		readWork, largeReadWork, bashWork, processWork,
 		unreadWork, slowlyWork, subscribedWork, memoryWork, sessionsWork, manyWork,

@@ -7,16 +7,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/remote"
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
 	"github.com/caisson-dev/caisson/rpc"
 	"github.com/caisson-dev/caisson/session"
@@ -153,32 +152,32 @@ func checkRuntime(dir string) backends.Check {
 	return c
 }
 
-// checkWorker looks at this program as what is put into environments: a Linux
-// program without libraries runs in any image.
+// checkWorker looks at what is put into environments of this machine's own
+// platform: a Linux program without libraries runs in any image.
 func checkWorker() backends.Check {
 	const name = "worker"
-	exe, err := os.Executable()
+	var programs remote.Programs
+	p, err := programs.Find("", "linux", runtime.GOARCH)
+	if err != nil && runtime.GOOS != "linux" {
+		return backends.Check{Name: name, OK: true, Detail: err.Error() + ": containers and other hosts cannot be used",
+			Hint: "install the whole release: it has the workers beside the program"}
+	}
 	if err != nil {
 		return failed(name, err, "start the program by its path")
 	}
-	if runtime.GOOS != "linux" {
-		dir := filepath.Dir(exe)
-		found, err := filepath.Glob(filepath.Join(dir, "caisson-linux-*"))
-		if err != nil || len(found) == 0 {
-			return backends.Check{Name: name, OK: true, Detail: "no caisson-linux-* in " + dir + ": containers and other hosts cannot be used",
-				Hint: "install the whole release: it has the workers beside the program"}
-		}
-		return backends.Check{Name: name, OK: true, Detail: strings.Join(found, ", ")}
+	path := p.Path
+	if resolved, err := os.Readlink(path); err == nil {
+		path = resolved // this program itself
 	}
-	static, err := isStatic(exe)
+	static, err := isStatic(p.Path)
 	switch {
 	case err != nil:
 		return failed(name, err, "install the program again")
 	case !static:
-		return backends.Check{Name: name, OK: true, Detail: exe + " needs libraries of this system: not every image can run it",
+		return backends.Check{Name: name, OK: true, Detail: path + " needs libraries of this system: not every image can run it",
 			Hint: "build it with CGO_ENABLED=0, as \"make build\" does"}
 	default:
-		return backends.Check{Name: name, OK: true, Detail: exe + ", static: runs in any Linux image"}
+		return backends.Check{Name: name, OK: true, Detail: path + ", static: runs in any Linux image"}
 	}
 }
 

@@ -1,0 +1,74 @@
+package remote
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// TestFindProgram: the small build beside the program is preferred, the program
+// itself stands in for its own platform only.
+func TestFindProgram(t *testing.T) {
+	const foreign = "plan9"
+	for _, c := range []struct {
+		name   string
+		beside []string // platforms with a build beside the program
+		goos   string
+		want   string // base name; "" means Unsupported
+	}{
+		{"alone", nil, runtime.GOOS, "caisson"},
+		{"beside", []string{runtime.GOOS}, runtime.GOOS, "caisson-" + runtime.GOOS + "-" + runtime.GOARCH},
+		{"another's beside", []string{foreign}, runtime.GOOS, "caisson"},
+		{"foreign", []string{foreign}, foreign, "caisson-" + foreign + "-" + runtime.GOARCH},
+		{"foreign, missing", []string{runtime.GOOS}, foreign, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			program := filepath.Join(dir, "caisson")
+			write(t, program, "the program")
+			for _, goos := range c.beside {
+				write(t, filepath.Join(dir, "caisson-"+goos+"-"+runtime.GOARCH), "the far end for "+goos)
+			}
+			var programs Programs
+			got, err := programs.Find(program, c.goos, runtime.GOARCH)
+			if c.want == "" {
+				if tool.KindOf(err) != tool.Unsupported || !strings.Contains(err.Error(), foreign) {
+					t.Fatalf("got %v, %v; want unsupported, naming the platform", got, err)
+				}
+				return
+			}
+			if err != nil || filepath.Base(got.Path) != c.want {
+				t.Fatalf("got %v, %v; want %s", got, err, c.want)
+			}
+		})
+	}
+}
+
+// TestFindProgramAgain: a file that was replaced is hashed anew.
+func TestFindProgramAgain(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "caisson")
+	var programs Programs
+	var sums [2]string
+	for i, content := range []string{"one build", "another build"} {
+		write(t, program, content)
+		p, err := programs.Find(program, runtime.GOOS, runtime.GOARCH)
+		if err != nil || p.Size != int64(len(content)) {
+			t.Fatalf("got %v, %v", p, err)
+		}
+		sums[i] = p.Sum
+	}
+	if sums[0] == sums[1] {
+		t.Error("a replaced program has the sum of the one before")
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
