@@ -163,6 +163,9 @@ type Binding struct {
 	// the user; RuntimeDir a short one for sockets.
 	StateDir   string
 	RuntimeDir string
+	// Packs are the tool packs of the session in this environment. Opening it
+	// lists the tools of each; one that cannot be listed fails it.
+	Packs []tool.Pack
 	// Store identifies the state store that owns the environment, for labels.
 	Store string
 	// Secrets are never saved.

@@ -91,6 +91,9 @@ type Result struct {
 	StructuredContent json.RawMessage `json:"structured_content,omitempty"`
 	Meta              json.RawMessage `json:"meta,omitempty"`
 	IsError           bool            `json:"is_error,omitempty"`
+	// FuelRemaining is what was left of a WebAssembly guest's fuel; nil where
+	// there was no guest. It is for this process only.
+	FuelRemaining *uint64 `json:"-"`
 }
 
 // PartType is the type of one part of a result.
