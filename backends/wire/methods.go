@@ -32,6 +32,8 @@ const (
 	MethodReadFile      = "fs/read_file"
 	MethodWriteFile     = "fs/write_file"
 
+	MethodJobRun = "job/run"
+
 	MethodToolsList = "tools/list"
 	MethodShutdown  = "shutdown"
 )
@@ -66,6 +68,8 @@ const (
 	CapShutdown = "caisson.shutdown.v1"
 	// CapTools is the method tools/list.
 	CapTools = "caisson.tools.v1"
+	// CapJob is the method job/run. It needs [CapBulk] too.
+	CapJob = "caisson.job.v1"
 	// CapActors is the member actor_kind of execute, process/start and records.
 	CapActors = "caisson.actors.v1"
 	// CapSocket is the offer of a shared socket.
