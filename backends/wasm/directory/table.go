@@ -1,0 +1,98 @@
+package directory
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
+)
+
+// Table counts what one guest has open, and keeps the error numbers of WASI that
+// the engine has no word for. The zero value lets nothing be opened.
+type Table struct {
+	// Max is how many files and directories may be open at once.
+	Max int
+
+	open    int
+	precise uint32
+}
+
+func (t *Table) room() bool { return t.open < t.Max }
+
+// Precise returns the number of WASI for the last operation that failed with EIO,
+// where it has one, and forgets it; 0 for none.
+func (t *Table) Precise() uint32 {
+	p := t.precise
+	t.precise = 0
+	return p
+}
+
+// errTooManyFiles is a guest with too many open files.
+var errTooManyFiles = errors.New("too many open files")
+
+// Error numbers of WASI preview 1 that the engine turns into EIO.
+const (
+	wasiBusy  = 10
+	wasiDquot = 19
+	wasiFbig  = 22
+	wasiMfile = 33
+	wasiMlink = 34
+	wasiNospc = 51
+	wasiTxt   = 74
+	wasiXdev  = 75
+)
+
+// fail is err as the engine says it, and, where it has no word, as WASI does.
+func (d *Directory) fail(err error) experimentalsys.Errno {
+	if err == nil {
+		return 0
+	}
+	errno, precise := errnoOf(err)
+	d.o.Table.precise = precise
+	return errno
+}
+
+func errnoOf(err error) (errno experimentalsys.Errno, precise uint32) {
+	if e, ok := errors.AsType[experimentalsys.Errno](err); ok {
+		return e, 0
+	}
+	if errors.Is(err, errTooManyFiles) {
+		return experimentalsys.EIO, wasiMfile
+	}
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
+		if precise := preciseOf(e); precise != 0 {
+			return experimentalsys.EIO, precise
+		}
+		return experimentalsys.UnwrapOSError(e), 0
+	}
+	switch {
+	case escapes(err):
+		return experimentalsys.EPERM, 0
+	case errors.Is(err, fs.ErrNotExist):
+		return experimentalsys.ENOENT, 0
+	case errors.Is(err, fs.ErrExist):
+		return experimentalsys.EEXIST, 0
+	case errors.Is(err, fs.ErrPermission):
+		return experimentalsys.EPERM, 0
+	case errors.Is(err, fs.ErrInvalid):
+		return experimentalsys.EINVAL, 0
+	case errors.Is(err, fs.ErrClosed):
+		return experimentalsys.EBADF, 0
+	}
+	return experimentalsys.EIO, 0
+}
+
+// escapes reports whether an [os.Root] refused to leave its directory, which is an
+// error without a name.
+func escapes(err error) bool {
+	cause := err
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		cause = e.Err
+	} else if e, ok := errors.AsType[*os.LinkError](err); ok {
+		cause = e.Err
+	}
+	return strings.Contains(cause.Error(), "path escapes from parent")
+}
