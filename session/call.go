@@ -87,34 +87,18 @@ func newID() string {
 // Tools lists what the session's environment offers.
 func (m *Manager) Tools(ctx context.Context, id string) ([]Tool, error) {
 	var all []Tool
-	err := m.withEnvironment(ctx, id, func(ctx context.Context, s *live, env backends.Environment) error {
-		list, err := s.descriptions(ctx, env)
+	err := m.withSession(ctx, id, func(ctx context.Context, s *live) error {
+		env, err := s.main.environment(ctx, nil)
+		if err != nil {
+			return err
+		}
+		list, err := s.main.descriptions(ctx, env)
 		for _, d := range list {
-			all = append(all, Tool{d, s.saved.Profile.Name})
+			all = append(all, Tool{d, s.main.saved.Profile.Name})
 		}
 		return err
 	})
 	return all, err
-}
-
-// descriptions asks the environment once for each connection.
-func (s *live) descriptions(ctx context.Context, env backends.Environment) ([]tool.Description, error) {
-	s.mu.Lock()
-	list := s.tools
-	s.mu.Unlock()
-	if list != nil {
-		return list, nil
-	}
-	list, err := env.Tools(ctx)
-	if err != nil {
-		return nil, known(err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.env == env {
-		s.tools = list
-	}
-	return list, nil
 }
 
 // Call runs one tool in the session's environment.
@@ -128,9 +112,13 @@ func (m *Manager) Call(ctx context.Context, r CallRequest) (CallResult, error) {
 	}
 	x := Execution{Tool: r.Name, CallID: r.CallID, Actor: r.Actor, RunID: r.RunID, NodeName: r.NodeName}
 	var result CallResult
-	err = s.execute(ctx, x, func(ctx context.Context, x *Execution) error {
+	p, err := s.placeFor(toolGroup(r.Name), r.Name)
+	if err != nil {
+		return CallResult{}, err
+	}
+	err = s.execute(ctx, p, x, func(ctx context.Context, x *Execution) error {
 		result = CallResult{CallID: x.CallID, Backend: x.Backend, Profile: x.Profile}
-		result.Result, err = s.call(ctx, r, x.CallID)
+		result.Result, err = p.call(ctx, r, x.CallID)
 		result.Duration = m.o.Now().Sub(x.StartedAt)
 		return err
 	})
@@ -189,8 +177,8 @@ func (s *live) actorID(a tool.Actor) string {
 	return a.ID
 }
 
-// execute runs f as one call with its events around it.
-func (s *live) execute(ctx context.Context, x Execution, f func(ctx context.Context, x *Execution) error) error {
+// execute runs f as one call in the place, with its events around it.
+func (s *live) execute(ctx context.Context, p *place, x Execution, f func(ctx context.Context, x *Execution) error) error {
 	ctx, done, err := s.begin(ctx)
 	if err != nil {
 		return err
@@ -206,7 +194,7 @@ func (s *live) execute(ctx context.Context, x Execution, f func(ctx context.Cont
 		x.Actor.ID = s.id
 	}
 	x.SessionID, x.StartedAt = s.id, s.m.o.Now()
-	x.Profile, x.Backend = s.saved.Profile.Name, s.saved.Profile.Backend
+	x.Profile, x.Backend = p.saved.Profile.Name, p.saved.Profile.Backend
 
 	s.mu.Lock()
 	if s.calls[x.CallID] {
@@ -233,28 +221,28 @@ func (s *live) execute(ctx context.Context, x Execution, f func(ctx context.Cont
 }
 
 // call does what a tool call asks for.
-func (s *live) call(ctx context.Context, r CallRequest, callID string) (tool.Result, error) {
+func (p *place) call(ctx context.Context, r CallRequest, callID string) (tool.Result, error) {
 	if err := r.Constraints.forCall("constraints"); err != nil {
 		return tool.Result{}, err
 	}
-	mode, err := s.mode(r.Mode, r.Actor, r.Constraints)
+	mode, err := p.mode(r.Mode, r.Actor, r.Constraints)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	env, err := s.environment(ctx, r.Progress)
+	env, err := p.environment(ctx, r.Progress)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if mode == tool.ReadOnly {
-		if err := s.refuseWrites(ctx, env, r.Name); err != nil {
+		if err := p.refuseWrites(ctx, env, r.Name); err != nil {
 			return tool.Result{}, err
 		}
 	}
-	p := s.saved.Profile
+	limits := p.saved.Profile
 	request := tool.Request{
 		ID: callID, Name: r.Name, Arguments: r.Arguments, Mode: mode,
-		Actor:   tool.Actor{ID: s.actorID(r.Actor), Kind: r.Actor.Kind},
-		Timeout: p.Timeout + callGrace, MaxOutputBytes: p.MaxOutputBytes,
+		Actor:   tool.Actor{ID: p.s.actorID(r.Actor), Kind: r.Actor.Kind},
+		Timeout: limits.Timeout + callGrace, MaxOutputBytes: limits.MaxOutputBytes,
 	}
 	if t := r.Constraints.Timeout; t > 0 {
 		request.Timeout = min(request.Timeout, t)
@@ -267,26 +255,26 @@ func (s *live) call(ctx context.Context, r CallRequest, callID string) (tool.Res
 		return tool.Result{}, err
 	}
 	if export, ok := exported(r.Name, result); ok {
-		return s.present(ctx, env, r.Arguments, export)
+		return p.present(ctx, env, r.Arguments, export)
 	}
 	return withText(r.Name, result), nil
 }
 
 // mode decides the permission mode of a call.
-func (s *live) mode(asked tool.Mode, a tool.Actor, c Constraints) (tool.Mode, error) {
-	p := s.saved.Profile
+func (p *place) mode(asked tool.Mode, a tool.Actor, c Constraints) (tool.Mode, error) {
+	limits := p.saved.Profile
 	if asked != "" && !asked.Valid() {
 		return "", invalid("permissionMode", "there is no permission mode %q", asked)
 	}
 	if asked == "" {
-		asked = p.PermissionMode
+		asked = limits.PermissionMode
 	}
 	if a.Kind == tool.ActorSideChat || c.Filesystem != "" {
 		asked = tool.ReadOnly
 	}
-	if !asked.Within(p.MaxPermissionMode) {
-		return "", tool.Errorf(tool.Denied, "the permission mode %s is above the ceiling of the profile %q, which is %s", asked, p.Name, p.MaxPermissionMode).
-			WithHint("Ask for at most %s, or raise max_permission_mode in a profile and open a new session on it.", p.MaxPermissionMode).
+	if !asked.Within(limits.MaxPermissionMode) {
+		return "", tool.Errorf(tool.Denied, "the permission mode %s is above the ceiling of the profile %q, which is %s", asked, limits.Name, limits.MaxPermissionMode).
+			WithHint("Ask for at most %s, or raise max_permission_mode in a profile and open a new session on it.", limits.MaxPermissionMode).
 			WithPath("permissionMode")
 	}
 	return asked, nil
@@ -294,8 +282,8 @@ func (s *live) mode(asked tool.Mode, a tool.Actor, c Constraints) (tool.Mode, er
 
 // refuseWrites denies tools that write files by themselves: the mode confines
 // commands, and these run none.
-func (s *live) refuseWrites(ctx context.Context, env backends.Environment, name string) error {
-	list, err := s.descriptions(ctx, env)
+func (p *place) refuseWrites(ctx context.Context, env backends.Environment, name string) error {
+	list, err := p.descriptions(ctx, env)
 	if err != nil {
 		return err
 	}

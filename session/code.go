@@ -54,8 +54,12 @@ func (m *Manager) RunCode(ctx context.Context, r CodeRequest) (backends.CodeResu
 	}
 	x := Execution{Tool: codeRun, CallID: r.CallID, Actor: r.Actor, RunID: r.RunID, NodeName: r.NodeName}
 	var result backends.CodeResult
-	err = s.execute(ctx, x, func(ctx context.Context, _ *Execution) error {
-		result, err = s.runCode(ctx, r)
+	p, err := s.placeFor(tool.GroupCode, codeRun)
+	if err != nil {
+		return backends.CodeResult{}, err
+	}
+	err = s.execute(ctx, p, x, func(ctx context.Context, _ *Execution) error {
+		result, err = p.runCode(ctx, r)
 		return err
 	})
 	return result, err
@@ -76,21 +80,21 @@ func (r *CodeRequest) check() error {
 }
 
 // runCode does what a program asks for.
-func (s *live) runCode(ctx context.Context, r CodeRequest) (backends.CodeResult, error) {
-	mode, err := s.mode(r.Mode, r.Actor, Constraints{})
+func (p *place) runCode(ctx context.Context, r CodeRequest) (backends.CodeResult, error) {
+	mode, err := p.mode(r.Mode, r.Actor, Constraints{})
 	if err != nil {
 		return backends.CodeResult{}, err
 	}
-	env, err := s.environment(ctx, r.Progress)
+	env, err := p.environment(ctx, r.Progress)
 	if err != nil {
 		return backends.CodeResult{}, err
 	}
 	runner, ok := env.(backends.CodeRunner)
 	if !ok {
-		return backends.CodeResult{}, tool.Errorf(tool.Unsupported, "the environment of the profile %q runs no programs", s.saved.Profile.Name).
+		return backends.CodeResult{}, tool.Errorf(tool.Unsupported, "the environment of the profile %q runs no programs", p.saved.Profile.Name).
 			WithHint("Call its tools one by one, or choose a profile whose environment runs programs.")
 	}
-	own, err := s.descriptions(ctx, env)
+	own, err := p.descriptions(ctx, env)
 	if err != nil {
 		return backends.CodeResult{}, err
 	}
@@ -98,15 +102,15 @@ func (s *live) runCode(ctx context.Context, r CodeRequest) (backends.CodeResult,
 	if err != nil {
 		return backends.CodeResult{}, err
 	}
-	p := &program{s: s, r: r, mode: mode, tools: tools}
-	timeout := s.saved.Profile.Timeout
+	running := &program{p: p, r: r, mode: mode, tools: tools}
+	timeout := p.saved.Profile.Timeout
 	if r.Timeout > 0 {
 		timeout = min(timeout, r.Timeout)
 	}
 	return runner.RunCode(ctx, backends.CodeRequest{
 		Code: r.Code, Tools: tools, View: r.View, Timeout: timeout,
-		Actor: tool.Actor{ID: s.actorID(r.Actor), Kind: r.Actor.Kind}, Mode: mode,
-		Invoke: p.invoke,
+		Actor: tool.Actor{ID: p.s.actorID(r.Actor), Kind: r.Actor.Kind}, Mode: mode,
+		Invoke: running.invoke,
 	})
 }
 
@@ -141,7 +145,7 @@ func named(list []tool.Description, name string) bool {
 
 // program is a program that runs.
 type program struct {
-	s     *live
+	p     *place
 	r     CodeRequest
 	mode  tool.Mode
 	tools []tool.Description
@@ -149,25 +153,25 @@ type program struct {
 
 // invoke makes one call for the program: as every call is made, or by whoever
 // offered the tool.
-func (p *program) invoke(ctx context.Context, c backends.NestedCall) (tool.Result, error) {
-	if !named(p.tools, c.Name) {
+func (g *program) invoke(ctx context.Context, c backends.NestedCall) (tool.Result, error) {
+	if !named(g.tools, c.Name) {
 		return tool.Result{}, tool.Errorf(tool.ToolNotFound, "the program has no tool %q", c.Name)
 	}
 	call := CallRequest{
-		SessionID: p.s.id, Name: c.Name, Arguments: c.Arguments,
-		Actor: p.r.Actor, Mode: p.mode, RunID: p.r.RunID, NodeName: p.r.NodeName,
+		SessionID: g.p.s.id, Name: c.Name, Arguments: c.Arguments,
+		Actor: g.r.Actor, Mode: g.mode, RunID: g.r.RunID, NodeName: g.r.NodeName,
 	}
 	if err := call.check(); err != nil {
 		return tool.Result{}, err
 	}
-	if !named(p.r.Offered, c.Name) {
-		result, err := p.s.m.Call(ctx, call)
+	if !named(g.r.Offered, c.Name) {
+		result, err := g.p.s.m.Call(ctx, call)
 		return spelled(result.Result), err
 	}
 	var result tool.Result
 	x := Execution{Tool: c.Name, Actor: call.Actor, RunID: call.RunID, NodeName: call.NodeName}
-	err := p.s.execute(ctx, x, func(ctx context.Context, _ *Execution) (err error) {
-		result, err = p.r.Invoke(ctx, c.Name, call.Arguments)
+	err := g.p.s.execute(ctx, g.p, x, func(ctx context.Context, _ *Execution) (err error) {
+		result, err = g.r.Invoke(ctx, c.Name, call.Arguments)
 		return err
 	})
 	return result, err

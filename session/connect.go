@@ -12,7 +12,7 @@ import (
 	"github.com/caisson-dev/caisson/session/store"
 )
 
-// opening is one attempt to open a session's environment, shared by all who
+// opening is one attempt to open a place's environment, shared by all who
 // wait for it. Its members are guarded by the session's mu until done is closed.
 type opening struct {
 	cancel   context.CancelCauseFunc
@@ -23,24 +23,25 @@ type opening struct {
 	err      error
 }
 
-// environment returns the session's environment, opening it at the first use.
-func (s *live) environment(ctx context.Context, p backends.Progress) (backends.Environment, error) {
+// environment returns the place's environment, opening it at the first use.
+func (p *place) environment(ctx context.Context, progress backends.Progress) (backends.Environment, error) {
+	s := p.s
 	s.mu.Lock()
 	switch {
 	case s.over:
 		defer s.mu.Unlock()
 		return nil, s.gone()
-	case s.env != nil:
+	case p.env != nil:
 		defer s.mu.Unlock()
-		return s.env, nil
+		return p.env, nil
 	}
-	o := s.opening
+	o := p.opening
 	if o == nil {
-		o = s.startOpening()
+		o = p.startOpening()
 	}
 	o.waiters++
-	if p != nil {
-		o.progress = append(o.progress, p)
+	if progress != nil {
+		o.progress = append(o.progress, progress)
 	}
 	s.mu.Unlock()
 
@@ -65,18 +66,19 @@ func (s *live) environment(ctx context.Context, p backends.Progress) (backends.E
 }
 
 // startOpening begins an attempt. The caller holds mu.
-func (s *live) startOpening() *opening {
+func (p *place) startOpening() *opening {
+	s := p.s
 	ctx, cancel := context.WithCancelCause(s.m.ctx)
 	unhook := context.AfterFunc(s.life, func() { cancel(context.Cause(s.life)) })
 	o := &opening{cancel: cancel, done: make(chan struct{})}
-	s.opening = o
-	s.become(StateConnecting, nil)
+	p.opening = o
+	p.become(StateConnecting, nil)
 	s.m.work.Go(func() {
 		defer close(o.done)
 		defer cancel(nil)
 		defer unhook()
-		env, err := s.connect(ctx, func(step string) { s.report(o, step) })
-		s.opened(o, env, err)
+		env, err := p.connect(ctx, func(step string) { s.report(o, step) })
+		p.opened(o, env, err)
 	})
 	return o
 }
@@ -86,29 +88,29 @@ func (s *live) report(o *opening, step string) {
 	s.mu.Lock()
 	listeners := o.progress
 	s.mu.Unlock()
-	for _, p := range listeners {
-		p.Report(step)
+	for _, listener := range listeners {
+		listener.Report(step)
 	}
 }
 
 // opened ends an attempt.
-func (s *live) opened(o *opening, env backends.Environment, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.opening = nil
+func (p *place) opened(o *opening, env backends.Environment, err error) {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	p.opening = nil
 	o.env, o.err = env, err
 	switch {
 	case err == nil:
-		s.env, s.tools = env, nil
-		s.saved.Root = env.Info().Root
-		s.startPump(env)
-		s.become(StateReady, nil)
+		p.env, p.tools = env, nil
+		p.saved.Root = env.Info().Root
+		p.startPump(env)
+		p.become(StateReady, nil)
 	case tool.KindOf(err) == tool.EnvironmentLost:
-		s.become(StateFailed, err)
+		p.become(StateFailed, err)
 	case tool.KindOf(err) == tool.Cancelled:
-		s.become(StateBound, nil)
+		p.become(StateBound, nil)
 	default:
-		s.become(StateDisconnected, err)
+		p.become(StateDisconnected, err)
 	}
 }
 
@@ -118,25 +120,25 @@ func (s *live) opened(o *opening, env backends.Environment, err error) {
 const longTry = time.Second
 
 // connect opens the environment, again after quick failures that may pass.
-func (s *live) connect(ctx context.Context, p backends.Progress) (backends.Environment, error) {
-	backend, err := s.backend()
+func (p *place) connect(ctx context.Context, progress backends.Progress) (backends.Environment, error) {
+	backend, err := p.backend()
 	if err != nil {
 		return nil, err
 	}
-	retry := s.m.execution()
+	retry := p.s.m.execution()
 	wait := retry.RetryBackoff
 	for try := 0; ; try++ {
-		begun := s.m.o.Now()
-		env, err := s.provision(ctx, backend, p)
+		begun := p.s.m.o.Now()
+		env, err := p.provision(ctx, backend, progress)
 		if err == nil {
 			return env, nil
 		}
 		var e *tool.Error
-		again := errors.As(err, &e) && e.Retryable && try < retry.MaxRetries && s.m.o.Now().Sub(begun) < longTry
+		again := errors.As(err, &e) && e.Retryable && try < retry.MaxRetries && p.s.m.o.Now().Sub(begun) < longTry
 		if !again || ctx.Err() != nil {
 			return nil, err
 		}
-		p.Report("Trying again: " + e.Message)
+		progress.Report("Trying again: " + e.Message)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -157,10 +159,10 @@ func (m *Manager) execution() config.Execution {
 	return c.Execution
 }
 
-// backend is the one that the session is bound to.
-func (s *live) backend() (backends.Backend, error) {
-	kind := s.saved.Profile.Backend // never changes
-	b, ok := s.m.o.Registry.Get(kind)
+// backend is the one that the place is bound to.
+func (p *place) backend() (backends.Backend, error) {
+	kind := p.saved.Profile.Backend
+	b, ok := p.s.m.o.Registry.Get(kind)
 	if !ok {
 		return nil, notBuilt(kind)
 	}
@@ -174,11 +176,14 @@ func notBuilt(kind string) error {
 
 // provision creates the environment or reattaches to it, and remembers that it
 // exists. Nobody else makes or removes the same environment meanwhile.
-func (s *live) provision(ctx context.Context, backend backends.Backend, p backends.Progress) (_ backends.Environment, err error) {
-	st := s.m.store
+func (p *place) provision(ctx context.Context, backend backends.Backend, progress backends.Progress) (_ backends.Environment, err error) {
+	s, st := p.s, p.s.m.store
 	s.mu.Lock()
-	saved := s.saved
+	saved := p.saved
 	s.mu.Unlock()
+	if saved.Removed && !p.onHost() {
+		return nil, removedWith(s.id)
+	}
 	lock, err := st.LockEnvironment(ctx, saved.Environment)
 	if err != nil {
 		return nil, known(err)
@@ -191,10 +196,10 @@ func (s *live) provision(ctx context.Context, backend backends.Backend, p backen
 	if err != nil {
 		return nil, known(err)
 	}
-	if err := s.sameIncarnation(described); err != nil {
+	if err := p.sameIncarnation(described); err != nil {
 		return nil, err
 	}
-	b, err := s.m.binding(saved)
+	b, err := p.binding()
 	if err != nil {
 		return nil, err
 	}
@@ -205,9 +210,9 @@ func (s *live) provision(ctx context.Context, backend backends.Backend, p backen
 		// What the environment was first given is still there.
 		b.Secrets.Environment = nil
 	}
-	env, err := backend.Open(ctx, b, p)
-	if tool.KindOf(err) == tool.EnvironmentLost && b.Provisioned && missesNothing(saved) {
-		p.Report("The environment is gone and is made anew")
+	env, err := backend.Open(ctx, b, progress)
+	if tool.KindOf(err) == tool.EnvironmentLost && b.Provisioned && p.missesNothing(saved) {
+		progress.Report("The environment is gone and is made anew")
 		if described, err = st.Renew(described); err != nil {
 			return nil, known(err)
 		}
@@ -215,7 +220,7 @@ func (s *live) provision(ctx context.Context, backend backends.Backend, p backen
 		if b.Secrets.Environment, err = saved.Profile.Environment(s.m.o.Environ()); err != nil {
 			return nil, err
 		}
-		env, err = backend.Open(ctx, b, p)
+		env, err = backend.Open(ctx, b, progress)
 	}
 	if err != nil {
 		return nil, known(err)
@@ -225,7 +230,7 @@ func (s *live) provision(ctx context.Context, backend backends.Backend, p backen
 			return nil, known(errors.Join(err, env.Shutdown(ctx), backend.Remove(ctx, b)))
 		}
 	}
-	if err := s.enter(described); err != nil {
+	if err := p.enter(described); err != nil {
 		return nil, known(errors.Join(err, env.Detach(ctx)))
 	}
 	return env, nil
@@ -234,26 +239,26 @@ func (s *live) provision(ctx context.Context, backend backends.Backend, p backen
 // sameIncarnation refuses a shared environment that was removed after the
 // session had been in it, and made anew for others: what the session had is lost,
 // and the other must not pass for it.
-func (s *live) sameIncarnation(e store.Environment) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	was := s.saved.Incarnation
-	if was == "" || was == e.Incarnation || onHost(s.saved) {
+func (p *place) sameIncarnation(e store.Environment) error {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	was := p.saved.Incarnation
+	if was == "" || was == e.Incarnation || p.onHost() {
 		return nil
 	}
-	s.saved.Removed = true
-	return removedWith(s.id)
+	p.saved.Removed = true
+	return removedWith(p.s.id)
 }
 
 // enter notes which incarnation of a shared environment the session is in.
-func (s *live) enter(e store.Environment) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !e.Shared || s.saved.Incarnation == e.Incarnation {
+func (p *place) enter(e store.Environment) error {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	if !e.Shared || p.saved.Incarnation == e.Incarnation {
 		return nil
 	}
-	s.saved.Incarnation = e.Incarnation
-	return s.m.store.Save(s.saved)
+	p.saved.Incarnation = e.Incarnation
+	return p.s.m.store.Save(p.s.record())
 }
 
 // missesNothing reports whether a session loses nothing when a new environment
@@ -261,37 +266,55 @@ func (s *live) enter(e store.Environment) error {
 // because it is new to one that others shared until the idle limit. A local one
 // is never made anew: it is the folder, and when that is gone nothing is left to
 // work in, but perhaps a worker whose processes are still to be ended.
-func missesNothing(b store.Session) bool {
-	return onHost(b) && b.Profile.Backend != profile.Local || b.Profile.Shared && !b.Profile.Persistent && b.Incarnation == ""
+func (p *place) missesNothing(saved store.Place) bool {
+	b := saved.Profile
+	return p.onHost() && b.Backend != profile.Local || b.Shared && !b.Persistent && saved.Incarnation == ""
 }
 
-// onHost reports whether everything that a session would miss lies on the
-// host, so that a new environment in the place of a lost one hides nothing.
-func onHost(b store.Session) bool {
-	if b.Profile.Persistent {
+func (p *place) onHost() bool { return onHost(p.s.folder, p.saved.Profile) }
+
+// onHost reports whether everything that a session in the folder would miss of an
+// environment of the profile lies on the host, so that a new environment in the
+// place of a lost one hides nothing.
+func onHost(folder string, p profile.Profile) bool {
+	switch {
+	case p.Persistent:
 		return false
+	case p.Backend == profile.WASM:
+		return true // a guest has no directories but those of the host
 	}
-	return b.Profile.Backend == profile.Local && b.Folder != "" || b.Profile.HostWorkspace != ""
+	return p.Backend == profile.Local && folder != "" || p.HostWorkspace != ""
 }
 
-// binding is what backends are told about a session, but the variables.
-func (m *Manager) binding(saved store.Session) (backends.Binding, error) {
-	dir, err := m.store.StateDir(saved.Environment)
+// binding is what backends are told about the place, but the variables.
+func (p *place) binding() (backends.Binding, error) {
+	st := p.s.m.store
+	identity := p.identity()
+	dir, err := st.StateDir(identity)
 	if err != nil {
 		return backends.Binding{}, known(err)
 	}
-	is, err := m.store.Provisioned(saved.Environment)
+	is, err := st.Provisioned(identity)
 	if err != nil {
 		return backends.Binding{}, known(err)
 	}
-	token, err := m.store.Token(saved.ID)
+	token, err := p.token()
 	if err != nil {
 		return backends.Binding{}, known(err)
 	}
 	return backends.Binding{
-		Session: saved.ID, Environment: saved.Environment, Profile: saved.Profile,
-		WorkspaceFolder: saved.Folder, Provisioned: is,
-		StateDir: dir, RuntimeDir: m.o.RuntimeDir, Store: m.store.ID(),
+		Session: p.s.id, Environment: identity, Profile: p.profile(),
+		WorkspaceFolder: p.s.folder, Provisioned: is,
+		StateDir: dir, RuntimeDir: p.s.m.o.RuntimeDir, Store: st.ID(),
 		Secrets: backends.Secrets{Token: token},
 	}, nil
+}
+
+// token authenticates the session's connections to the place. Each place has one
+// of its own: what an environment knows opens no other.
+func (p *place) token() (string, error) {
+	if p.main() {
+		return p.s.m.store.Token(p.s.id)
+	}
+	return p.s.m.store.PlaceToken(p.s.id, p.identity())
 }

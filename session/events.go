@@ -15,43 +15,43 @@ type pump struct {
 }
 
 // startPump begins with the next event. The caller holds mu.
-func (s *live) startPump(env backends.Environment) {
+func (p *place) startPump(env backends.Environment) {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &pump{stop: stop, done: make(chan struct{})}
-	s.pump = p
+	u := &pump{stop: stop, done: make(chan struct{})}
+	p.pump = u
 	events := env.Events()
 	sub := events.Subscribe()
 	go func() {
-		defer close(p.done)
-		for s.drain(ctx, env, sub) {
+		defer close(u.done)
+		for p.drain(ctx, env, sub) {
 			// We fell behind. What was missed shows in the list.
 			sub = events.Subscribe()
-			s.resync(ctx, env)
+			p.resync(ctx, env)
 		}
 	}()
 }
 
 // stopPump ends the pump of an environment that was detached: what was sent
 // before is still handled, unless ctx ends first.
-func (s *live) stopPump(ctx context.Context) {
-	s.mu.Lock()
-	p := s.pump
-	s.pump = nil
-	s.mu.Unlock()
-	if p == nil {
+func (p *place) stopPump(ctx context.Context) {
+	p.s.mu.Lock()
+	u := p.pump
+	p.pump = nil
+	p.s.mu.Unlock()
+	if u == nil {
 		return
 	}
 	select {
-	case <-p.done:
+	case <-u.done:
 	case <-ctx.Done():
 	}
-	p.stop()
-	<-p.done
+	u.stop()
+	<-u.done
 }
 
 // drain handles events until the subscription ends, and reports whether that
 // was because we fell behind.
-func (s *live) drain(ctx context.Context, env backends.Environment, sub backends.Subscription) bool {
+func (p *place) drain(ctx context.Context, env backends.Environment, sub backends.Subscription) bool {
 	defer sub.Close()
 	for {
 		e, err := sub.Next(ctx)
@@ -59,47 +59,47 @@ func (s *live) drain(ctx context.Context, env backends.Environment, sub backends
 			return ctx.Err() == nil && tool.KindOf(err) == tool.Overloaded
 		}
 		if e.Process != nil {
-			s.processEvent(*e.Process)
+			p.processEvent(*e.Process)
 		}
 		if e.State != nil {
-			s.stateEvent(env, *e.State)
+			p.stateEvent(env, *e.State)
 		}
 	}
 }
 
-// stateEvent follows the state of the environment that the session has.
-func (s *live) stateEvent(env backends.Environment, c backends.StateChange) {
-	s.mu.Lock()
-	if s.env == env && !s.over {
+// stateEvent follows the state of the environment that the place has.
+func (p *place) stateEvent(env backends.Environment, c backends.StateChange) {
+	p.s.mu.Lock()
+	if p.env == env && !p.s.over {
 		switch c.State {
 		case backends.StateConnecting:
-			s.become(StateConnecting, nil)
+			p.become(StateConnecting, nil)
 		case backends.StateReady:
-			s.tools = nil // the far end may be another one now
-			s.become(StateReady, nil)
+			p.tools = nil // the far end may be another one now
+			p.become(StateReady, nil)
 		case backends.StateDisconnected:
-			s.become(StateDisconnected, c.Err)
+			p.become(StateDisconnected, c.Err)
 		case backends.StateFailed:
-			s.become(StateFailed, c.Err)
+			p.become(StateFailed, c.Err)
 		}
 	}
-	s.mu.Unlock()
+	p.s.mu.Unlock()
 	if c.State != backends.StateConnecting {
 		// Whoever waits for a process asks again, which reconnects or fails.
-		s.processes.wakeAll()
+		p.processes.wakeAll()
 	}
 }
 
 // resync handles the processes as they stand as if each had just changed.
-func (s *live) resync(ctx context.Context, env backends.Environment) {
+func (p *place) resync(ctx context.Context, env backends.Environment) {
 	list, err := env.Processes().List(ctx)
 	if err != nil {
-		s.m.log.Warn("events were missed, and the processes cannot be listed", "session", s.id, "error", err)
-		s.processes.wakeAll()
+		p.s.m.log.Warn("events were missed, and the processes cannot be listed", "session", p.s.id, "profile", p.profile().Name, "error", err)
+		p.processes.wakeAll()
 		return
 	}
-	for _, p := range list {
-		s.processEvent(tool.ProcessEvent{Type: eventFor(p), Process: p})
+	for _, process := range list {
+		p.processEvent(tool.ProcessEvent{Type: eventFor(process), Process: process})
 	}
 }
 

@@ -7,21 +7,28 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
-// withFiles runs f on the session's files.
-func (m *Manager) withFiles(ctx context.Context, id string, f func(ctx context.Context, s *live, files backends.FileSystem) error) error {
-	return m.withEnvironment(ctx, id, func(ctx context.Context, s *live, env backends.Environment) error {
+// The file tools that people's accesses go with.
+const (
+	readFile  = "read_file"
+	listFiles = "list_files"
+	writeFile = "write_file"
+)
+
+// withFiles runs f on the session's files, where the file tool of the name goes.
+func (m *Manager) withFiles(ctx context.Context, id, name string, f func(ctx context.Context, p *place, files backends.FileSystem) error) error {
+	return m.withPlace(ctx, id, tool.GroupFile, name, func(ctx context.Context, p *place, env backends.Environment) error {
 		files, ok := env.(backends.FileSystem)
 		if !ok {
-			return tool.Errorf(tool.Unsupported, "the environment of the profile %q does not show its files", s.saved.Profile.Name).
+			return tool.Errorf(tool.Unsupported, "the environment of the profile %q does not show its files", p.saved.Profile.Name).
 				WithHint("Use the tools read_file and list_files instead.")
 		}
-		return f(ctx, s, files)
+		return f(ctx, p, files)
 	})
 }
 
 // Stat describes one file of the environment; a link at the end is not followed.
 func (m *Manager) Stat(ctx context.Context, id, path string) (info backends.FileInfo, err error) {
-	err = m.withFiles(ctx, id, func(ctx context.Context, _ *live, files backends.FileSystem) error {
+	err = m.withFiles(ctx, id, readFile, func(ctx context.Context, _ *place, files backends.FileSystem) error {
 		info, err = files.Stat(ctx, path)
 		return err
 	})
@@ -30,7 +37,7 @@ func (m *Manager) Stat(ctx context.Context, id, path string) (info backends.File
 
 // ReadDirectory lists a directory of the environment by name.
 func (m *Manager) ReadDirectory(ctx context.Context, id, path string) (list []backends.FileInfo, err error) {
-	err = m.withFiles(ctx, id, func(ctx context.Context, _ *live, files backends.FileSystem) error {
+	err = m.withFiles(ctx, id, listFiles, func(ctx context.Context, _ *place, files backends.FileSystem) error {
 		list, err = files.ReadDirectory(ctx, path)
 		return err
 	})
@@ -43,7 +50,7 @@ func (m *Manager) ReadFile(ctx context.Context, id, path string, offset, length 
 	if offset < 0 {
 		return nil, invalid("offset", "the offset must not be negative")
 	}
-	err = m.withFiles(ctx, id, func(ctx context.Context, _ *live, files backends.FileSystem) error {
+	err = m.withFiles(ctx, id, readFile, func(ctx context.Context, _ *place, files backends.FileSystem) error {
 		data, err = files.ReadFile(ctx, path, offset, min(length, backends.MaxFileRead))
 		return err
 	})
@@ -56,8 +63,8 @@ func (m *Manager) WriteFile(ctx context.Context, id, path string, data []byte) (
 	if len(data) > backends.MaxFileRead {
 		return info, invalid("data", "a file that is written has at most %d bytes", backends.MaxFileRead)
 	}
-	err = m.withFiles(ctx, id, func(ctx context.Context, s *live, files backends.FileSystem) error {
-		if s.saved.Profile.MaxPermissionMode == tool.ReadOnly {
+	err = m.withFiles(ctx, id, writeFile, func(ctx context.Context, p *place, files backends.FileSystem) error {
+		if p.saved.Profile.MaxPermissionMode == tool.ReadOnly {
 			return tool.Errorf(tool.Denied, "the session %q may only read", id).WithPath(path)
 		}
 		info, err = files.WriteFile(ctx, path, data)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/session/store"
@@ -64,8 +66,10 @@ func (m *Manager) parent(id string) (store.Session, error) {
 	if err != nil {
 		return saved, err
 	}
-	if _, ok := m.o.Registry.Get(saved.Profile.Backend); !ok {
-		return saved, notBuilt(saved.Profile.Backend)
+	for _, p := range saved.All() {
+		if _, ok := m.o.Registry.Get(p.Profile.Backend); !ok {
+			return saved, notBuilt(p.Profile.Backend)
+		}
 	}
 	if saved.Folder != "" {
 		if err := isFolder(saved.Folder); err != nil {
@@ -79,49 +83,87 @@ func (m *Manager) parent(id string) (store.Session, error) {
 func (m *Manager) branch(parent store.Session, id string) store.Session {
 	now := m.o.Now()
 	s := store.Session{
-		ID: id, ParentID: parent.ID, Workspace: parent.Workspace, Folder: parent.Folder, Profile: parent.Profile,
-		Environment: parent.Environment, Labels: maps.Clone(parent.Labels), CreatedAt: now, LastUsedAt: now,
+		ID: id, ParentID: parent.ID, Workspace: parent.Workspace, Folder: parent.Folder,
+		Place: m.branchPlace(parent.Place, id), Overrides: slices.Clone(parent.Overrides),
+		Labels: maps.Clone(parent.Labels), CreatedAt: now, LastUsedAt: now,
 	}
-	if !s.Profile.Shared {
-		s.Environment = s.Profile.Identity(m.store.ID(), id)
+	for _, p := range parent.Places {
+		s.Places = append(s.Places, m.branchPlace(p, id))
 	}
 	return s
 }
 
-// saveBeside saves a session. Where it shares its parent's environment nobody
-// removes that meanwhile, and what was removed before is lost to it as well: it
+// branchPlace is a place like one of the parent's: the same environment where that is
+// shared.
+func (m *Manager) branchPlace(parent store.Place, id string) store.Place {
+	p := store.Place{Profile: parent.Profile, Environment: parent.Environment}
+	if !p.Profile.Shared {
+		p.Environment = p.Profile.Identity(m.store.ID(), id)
+	}
+	return p
+}
+
+// saveBeside saves a session. Where it shares environments of its parent nobody
+// removes them meanwhile, and what was removed before is lost to it as well: it
 // asked for what its parent has.
 func (m *Manager) saveBeside(ctx context.Context, parent, saved store.Session) (err error) {
-	if !saved.Profile.Shared {
+	var shared []store.Place
+	for _, p := range saved.All() {
+		if p.Profile.Shared {
+			shared = append(shared, p)
+		}
+	}
+	if len(shared) == 0 {
 		return m.store.Save(saved)
 	}
-	lock, err := m.store.LockEnvironment(ctx, saved.Environment)
-	if err != nil {
-		return known(err)
+	// In one order everywhere, so that two forks never wait for each other.
+	slices.SortFunc(shared, func(a, b store.Place) int { return strings.Compare(a.Environment, b.Environment) })
+	for _, p := range shared {
+		lock, failure := m.store.LockEnvironment(ctx, p.Environment)
+		if failure != nil {
+			return known(failure)
+		}
+		defer func() { err = errors.Join(err, lock.Release()) }()
 	}
-	defer func() { err = errors.Join(err, lock.Release()) }()
 	now, err := m.store.Load(parent.ID)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return errors.Join(unknownSession(parent.ID), m.dropEmpty(saved))
+		return errors.Join(unknownSession(parent.ID), m.dropEmpty(saved.ID, shared))
 	case err != nil:
 		return known(err)
-	case now.Removed && !onHost(now):
-		return errors.Join(removedWith(parent.ID), m.dropEmpty(saved))
+	case saved.Profile.Shared && now.Removed && !onHost(now.Folder, now.Profile):
+		return errors.Join(removedWith(parent.ID), m.dropEmpty(saved.ID, shared))
 	}
-	saved.Incarnation = now.Incarnation
+	inherit(&saved.Place, now)
+	for i := range saved.Places {
+		inherit(&saved.Places[i], now)
+	}
 	return m.store.Save(saved)
 }
 
-// dropEmpty removes the directory that locking an environment has made, where
-// there is none. The caller holds the lock.
-func (m *Manager) dropEmpty(saved store.Session) error {
-	is, err := m.store.Provisioned(saved.Environment)
-	if err == nil && !is {
-		var others bool
-		if others, err = m.others(saved, true); err == nil && !others {
-			err = m.store.RemoveEnvironment(saved.Environment)
-		}
+// inherit notes what the parent knows of an environment that both share.
+func inherit(p *store.Place, parent store.Session) {
+	if !p.Profile.Shared {
+		return
 	}
-	return err
+	if was, ok := parent.Bound(p.Environment); ok {
+		p.Incarnation, p.Removed = was.Incarnation, was.Removed && !onHost(parent.Folder, was.Profile)
+	}
+}
+
+// dropEmpty removes the directories that locking environments has made, where there
+// are none. The caller holds the locks.
+func (m *Manager) dropEmpty(session string, list []store.Place) error {
+	var errs []error
+	for _, p := range list {
+		is, err := m.store.Provisioned(p.Environment)
+		if err == nil && !is {
+			var others bool
+			if others, err = m.others(session, p, true); err == nil && !others {
+				err = m.store.RemoveEnvironment(p.Environment)
+			}
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -29,9 +30,9 @@ func (m *Manager) Close(ctx context.Context, id string) (Session, error) {
 		// Closed before, and only taken to be looked at.
 		return l.current(), known(l.abandon())
 	}
-	env, err := l.finish(ctx, tool.Errorf(tool.Cancelled, "the session %q was closed", id))
+	err = l.finish(ctx, tool.Errorf(tool.Cancelled, "the session %q was closed", id))
 	if err == nil {
-		err = l.closeEnvironment(ctx, env)
+		err = l.closePlaces(ctx)
 	}
 	if err != nil {
 		return Session{}, m.keep(ctx, l, err)
@@ -86,7 +87,7 @@ func (m *Manager) own(id string) (*live, error) {
 
 // abandon gives up a session that was taken and not changed.
 func (s *live) abandon() error {
-	_, err := s.finish(context.Background(), notOpen(s.id))
+	err := s.finish(context.Background(), notOpen(s.id))
 	s.m.remove(s)
 	return errors.Join(err, s.lock.Release())
 }
@@ -95,79 +96,89 @@ func (s *live) abandon() error {
 // closing it again tries again.
 func (m *Manager) keep(ctx context.Context, l *live, cause error) error {
 	l.mu.Lock()
-	env := l.env
 	l.become(StateFailed, cause)
 	l.mu.Unlock()
-	var err error
-	if env != nil {
-		err = env.Detach(ctx)
-	}
-	l.stopPump(ctx)
+	err := l.detachAll(ctx)
+	l.stopPumps(ctx)
 	if err := errors.Join(err, l.leave()); err != nil {
 		m.log.Warn("a session was not given up cleanly", "session", l.id, "error", err)
 	}
 	return known(cause)
 }
 
-// closeEnvironment ends the session's part of its environment, and removes the
-// environment unless it is to be kept.
-func (s *live) closeEnvironment(ctx context.Context, env backends.Environment) error {
+// closePlaces ends the session's part of its environments, the main one last, and
+// removes those that are not to be kept. The first that fails leaves the rest as
+// they are.
+func (s *live) closePlaces(ctx context.Context) error {
 	if err := s.quiet(ctx); err != nil {
 		return err
 	}
-	return s.withLockedEnvironment(ctx, s.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
-		others, err := s.m.others(s.saved, false)
+	for _, p := range slices.Backward(s.places()) {
+		if err := p.close(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close ends the session's part of the environment, and removes the environment
+// unless it is to be kept.
+func (p *place) close(ctx context.Context) error {
+	env := p.current()
+	return p.withLockedEnvironment(ctx, p.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
+		others, err := p.others(false)
 		if err != nil {
 			return known(err)
 		}
-		kept := s.saved.Profile.Persistent || others
+		kept := p.saved.Profile.Persistent || others
 		if env == nil && kept {
 			// Its worker may still run processes: it has to be reached to end them.
-			env, err = s.reach(ctx, backend, b)
+			env, err = p.reach(ctx, backend, b)
 			if err != nil {
 				return err
 			}
 		}
 		if env != nil {
-			if err := s.shut(ctx, env); err != nil {
+			if err := p.shut(ctx, env); err != nil {
 				return err
 			}
 		}
 		if kept {
 			return nil
 		}
-		return s.remove(ctx, backend, b, false)
+		return p.remove(ctx, backend, b, false)
 	})
 }
 
 // withLockedEnvironment runs f when there is an environment, while nobody else
 // makes or removes it. One that is not known to have been created, and that no
 // other session is bound to, is forgotten after unfinished has succeeded.
-func (s *live) withLockedEnvironment(ctx context.Context, unfinished func(context.Context) error, f func(b backends.Binding, backend backends.Backend) error) (err error) {
-	lock, err := s.m.store.LockEnvironment(ctx, s.saved.Environment)
+func (p *place) withLockedEnvironment(ctx context.Context, unfinished func(context.Context) error, f func(b backends.Binding, backend backends.Backend) error) (err error) {
+	st := p.s.m.store
+	lock, err := st.LockEnvironment(ctx, p.identity())
 	if err != nil {
 		return known(err)
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	is, err := s.m.store.Provisioned(s.saved.Environment)
+	is, err := st.Provisioned(p.identity())
 	if err != nil {
 		return known(err)
 	}
 	if !is {
-		others, err := s.m.others(s.saved, true)
+		others, err := p.others(true)
 		if err != nil || others {
 			return known(err)
 		}
 		if err := unfinished(ctx); err != nil {
 			return err
 		}
-		return known(s.m.store.RemoveEnvironment(s.saved.Environment))
+		return known(st.RemoveEnvironment(p.identity()))
 	}
-	backend, err := s.backend()
+	backend, err := p.backend()
 	if err != nil {
 		return err
 	}
-	b, err := s.m.binding(s.saved)
+	b, err := p.binding()
 	if err != nil {
 		return err
 	}
@@ -176,16 +187,16 @@ func (s *live) withLockedEnvironment(ctx context.Context, unfinished func(contex
 
 // removeUnfinished removes what there may be of an environment whose creation was
 // begun and never ended: a service was killed in the middle of it.
-func (s *live) removeUnfinished(ctx context.Context) error {
-	begun, err := s.m.store.Described(s.saved.Environment)
+func (p *place) removeUnfinished(ctx context.Context) error {
+	begun, err := p.s.m.store.Described(p.identity())
 	if err != nil || !begun {
 		return known(err)
 	}
-	backend, err := s.backend()
+	backend, err := p.backend()
 	if err != nil {
 		return err
 	}
-	b, err := s.m.binding(s.saved)
+	b, err := p.binding()
 	if err != nil {
 		return err
 	}
@@ -194,7 +205,7 @@ func (s *live) removeUnfinished(ctx context.Context) error {
 
 // reach connects to an environment that is only opened to be ended. One that is
 // gone is nil and no error.
-func (s *live) reach(ctx context.Context, backend backends.Backend, b backends.Binding) (backends.Environment, error) {
+func (p *place) reach(ctx context.Context, backend backends.Backend, b backends.Binding) (backends.Environment, error) {
 	// Its processes have their variables already.
 	env, err := backend.Open(ctx, b, nil)
 	if tool.KindOf(err) == tool.EnvironmentLost {
@@ -208,34 +219,32 @@ func (s *live) reach(ctx context.Context, backend backends.Backend, b backends.B
 
 // shut ends the session's processes and worker. The last events still reach
 // the sink.
-func (s *live) shut(ctx context.Context, env backends.Environment) error {
-	ctx, cancel := context.WithTimeout(ctx, s.saved.Profile.ShutdownTimeout)
+func (p *place) shut(ctx context.Context, env backends.Environment) error {
+	ctx, cancel := context.WithTimeout(ctx, p.saved.Profile.ShutdownTimeout)
 	defer cancel()
 	// What is gone already needs no end.
 	if err := env.Shutdown(ctx); err != nil && tool.KindOf(err) != tool.EnvironmentLost {
 		return known(err)
 	}
-	s.mu.Lock()
-	s.env, s.tools = nil, nil
-	s.mu.Unlock()
+	p.release()
 	err := env.Detach(ctx)
-	s.stopPump(ctx)
+	p.stopPump(ctx)
 	return known(err)
 }
 
 // remove removes the environment and everything that is known about it. A session
 // that is forgotten next may be forgotten before.
-func (s *live) remove(ctx context.Context, backend backends.Backend, b backends.Binding, forget bool) error {
+func (p *place) remove(ctx context.Context, backend backends.Backend, b backends.Binding, forget bool) error {
+	s := p.s
 	if err := backend.Remove(ctx, b); err != nil {
 		return known(err)
 	}
 	// Saved before the mark goes: a crash in between must not make an empty
 	// environment of a removed one.
 	s.mu.Lock()
-	s.saved.Removed = true
-	saved := s.saved
+	p.saved.Removed = true
 	s.mu.Unlock()
-	err := s.m.store.Save(saved)
+	err := s.save()
 	if forget && tool.IsDiskFull(err) {
 		// Nothing can be saved. What is forgotten instead is not made anew either,
 		// and makes room.
@@ -244,12 +253,16 @@ func (s *live) remove(ctx context.Context, backend backends.Backend, b backends.
 	if err != nil {
 		return known(err)
 	}
-	return known(s.m.store.RemoveEnvironment(s.saved.Environment))
+	return known(s.m.store.RemoveEnvironment(p.identity()))
 }
 
-// others reports whether another session is bound to the same environment;
+func (p *place) others(closed bool) (bool, error) {
+	return p.s.m.others(p.s.id, p.saved, closed)
+}
+
+// others reports whether another session is bound to the place's environment;
 // closed ones count when they can be resumed, or with all.
-func (m *Manager) others(saved store.Session, closed bool) (bool, error) {
+func (m *Manager) others(session string, saved store.Place, closed bool) (bool, error) {
 	if !saved.Profile.Shared {
 		return false, nil
 	}
@@ -258,14 +271,20 @@ func (m *Manager) others(saved store.Session, closed bool) (bool, error) {
 		return false, err
 	}
 	return slices.ContainsFunc(list, func(l store.Listed) bool {
-		// One that cannot be read may be bound to this environment too: nothing
-		// is removed under it.
-		return l.ID != saved.ID && (l.Err != nil || l.Environment == saved.Environment && !l.Removed && (closed || !l.Closed))
+		switch {
+		case l.ID == session:
+			return false
+		case l.Err != nil:
+			// It may be bound to this environment too: nothing is removed under it.
+			return true
+		}
+		other, bound := l.Bound(saved.Environment)
+		return bound && !other.Removed && (closed || !l.Closed)
 	}), nil
 }
 
-// Delete closes the session and removes its environment, persistent or not,
-// unless another session is bound to it, and forgets the session. With force an
+// Delete closes the session and removes its environments, persistent or not,
+// unless another session is bound to them, and forgets the session. With force an
 // environment that cannot be reached is forgotten too; left then says what may
 // still be there.
 func (m *Manager) Delete(ctx context.Context, id string, force bool) (left string, err error) {
@@ -274,82 +293,91 @@ func (m *Manager) Delete(ctx context.Context, id string, force bool) (left strin
 		return "", err
 	}
 	defer release()
-	env, err := l.finish(ctx, tool.Errorf(tool.Cancelled, "the session %q was deleted", id))
-	switch {
-	case err != nil:
-	case l.saved.Removed:
-		err = l.forgetRemoved(ctx)
-	default:
-		err = l.deleteEnvironment(ctx, env)
+	err = l.finish(ctx, tool.Errorf(tool.Cancelled, "the session %q was deleted", id))
+	if err == nil {
+		err = l.quiet(ctx)
 	}
-	if err != nil {
-		if !force {
+	if err != nil && !force {
+		return "", m.keep(ctx, l, err)
+	}
+	unquiet := err
+	var remains []string
+	for _, p := range slices.Backward(l.places()) {
+		err := unquiet
+		if err == nil {
+			err = p.delete(ctx)
+		}
+		switch {
+		case err == nil:
+			continue
+		case !force:
 			return "", m.keep(ctx, l, err)
 		}
-		err = l.removeAnyway(ctx, err)
-	}
-	if err != nil {
-		left = fmt.Sprintf("The %s environment %s of the session %q could not be removed and may still exist: %v",
-			l.saved.Profile.Backend, l.saved.Environment, id, err)
-		if err := l.forgetEnvironment(ctx); err != nil {
-			return left, known(err)
+		if err = p.removeAnyway(ctx, err); err == nil {
+			continue
+		}
+		remains = append(remains, fmt.Sprintf("The %s environment %s of the session %q could not be removed and may still exist: %v",
+			p.saved.Profile.Backend, p.identity(), id, err))
+		if err := p.forgetEnvironment(ctx); err != nil {
+			return strings.Join(remains, "\n"), known(err)
 		}
 	}
 	l.mu.Lock()
 	l.become(StateClosed, nil)
 	l.mu.Unlock()
 	m.remove(l)
-	return left, known(errors.Join(m.store.Forget(id), l.lock.Release()))
+	return strings.Join(remains, "\n"), known(errors.Join(m.store.Forget(id), l.lock.Release()))
 }
 
-// deleteEnvironment removes the environment unless another session is bound to
-// it, which then only loses this session's part.
-func (s *live) deleteEnvironment(ctx context.Context, env backends.Environment) error {
-	if err := s.quiet(ctx); err != nil {
-		return err
+// delete removes the environment unless another session is bound to it, which
+// then only loses this session's part.
+func (p *place) delete(ctx context.Context) error {
+	if p.saved.Removed {
+		return p.forgetRemoved(ctx)
 	}
-	return s.withLockedEnvironment(ctx, s.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
-		return s.endPart(ctx, env, b, backend, s.saved.Profile.Persistent)
+	env := p.current()
+	return p.withLockedEnvironment(ctx, p.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
+		return p.endPart(ctx, env, b, backend, p.saved.Profile.Persistent)
 	})
 }
 
 // endPart ends the session's part of its environment, and removes that unless
 // another session is bound to it; closed ones count with all. The environment is
 // locked.
-func (s *live) endPart(ctx context.Context, env backends.Environment, b backends.Binding, backend backends.Backend, all bool) error {
-	others, err := s.m.others(s.saved, all)
+func (p *place) endPart(ctx context.Context, env backends.Environment, b backends.Binding, backend backends.Backend, all bool) error {
+	others, err := p.others(all)
 	if err != nil {
 		return known(err)
 	}
 	if env == nil && others {
-		env, err = s.reach(ctx, backend, b)
+		env, err = p.reach(ctx, backend, b)
 		if err != nil {
 			return err
 		}
 	}
 	if env != nil {
-		if err := s.shut(ctx, env); err != nil {
+		if err := p.shut(ctx, env); err != nil {
 			return err
 		}
 	}
 	if others {
 		return nil
 	}
-	return s.remove(ctx, backend, b, true)
+	return p.remove(ctx, backend, b, true)
 }
 
 // forgetRemoved forgets an environment that was removed, where a service was killed
 // before it had done so.
-func (s *live) forgetRemoved(ctx context.Context) (err error) {
-	lock, err := s.m.store.LockEnvironment(ctx, s.saved.Environment)
+func (p *place) forgetRemoved(ctx context.Context) (err error) {
+	lock, err := p.s.m.store.LockEnvironment(ctx, p.identity())
 	if err != nil {
 		return known(err)
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
 	// A shared one may have been made anew by others.
-	others, err := s.m.others(s.saved, true)
+	others, err := p.others(true)
 	if err == nil && !others {
-		err = s.m.store.RemoveEnvironment(s.saved.Environment)
+		err = p.s.m.store.RemoveEnvironment(p.identity())
 	}
 	return known(err)
 }
@@ -357,23 +385,19 @@ func (s *live) forgetRemoved(ctx context.Context) (err error) {
 // removeAnyway removes an environment in which something could not be ended, and
 // that with it, unless another session is bound to it. It returns why something
 // may be left: the cause, and what the removal failed of.
-func (s *live) removeAnyway(ctx context.Context, cause error) error {
-	s.mu.Lock()
-	env := s.env
-	s.env = nil
-	s.mu.Unlock()
-	if env != nil {
+func (p *place) removeAnyway(ctx context.Context, cause error) error {
+	if env := p.release(); env != nil {
 		if err := env.Detach(ctx); err != nil {
-			s.m.log.Warn("an environment that is removed could not be detached", "session", s.id, "error", err)
+			p.s.m.log.Warn("an environment that is removed could not be detached", "session", p.s.id, "error", err)
 		}
 	}
 	left := cause
-	err := s.withLockedEnvironment(ctx, s.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
-		others, err := s.m.others(s.saved, s.saved.Profile.Persistent)
+	err := p.withLockedEnvironment(ctx, p.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
+		others, err := p.others(p.saved.Profile.Persistent)
 		if err != nil || others {
 			return err
 		}
-		if err := s.remove(ctx, backend, b, true); err != nil {
+		if err := p.remove(ctx, backend, b, true); err != nil {
 			return err
 		}
 		left = nil
@@ -387,20 +411,16 @@ func (s *live) removeAnyway(ctx context.Context, cause error) error {
 
 // forgetEnvironment lets go of an environment that could not be removed. What
 // it kept on this machine stays for inspection when others are bound to it.
-func (s *live) forgetEnvironment(ctx context.Context) error {
-	s.mu.Lock()
-	env := s.env
-	s.env = nil
-	s.mu.Unlock()
-	if env != nil {
+func (p *place) forgetEnvironment(ctx context.Context) error {
+	if env := p.release(); env != nil {
 		if err := env.Detach(ctx); err != nil {
-			s.m.log.Warn("an environment that is forgotten could not be detached", "session", s.id, "error", err)
+			p.s.m.log.Warn("an environment that is forgotten could not be detached", "session", p.s.id, "error", err)
 		}
 	}
-	s.stopPump(ctx)
-	others, err := s.m.others(s.saved, true)
+	p.stopPump(ctx)
+	others, err := p.others(true)
 	if err != nil || others {
 		return err
 	}
-	return s.m.store.RemoveEnvironment(s.saved.Environment)
+	return p.s.m.store.RemoveEnvironment(p.identity())
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/caisson-dev/caisson/backends"
-	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session/store"
 )
 
@@ -21,33 +20,60 @@ type live struct {
 	life context.Context
 	end  context.CancelCauseFunc
 
-	processes processes
+	// folder is the opened folder on the host, "" for none.
+	folder string
+	// main is the place of all that no override sends elsewhere; it never changes.
+	main *place
 
-	// mu also orders what the sink is told about the session.
-	mu      sync.Mutex
-	saved   store.Session
-	state   State
-	err     error
-	env     backends.Environment // nil until it was opened
-	tools   []tool.Description   // of env; nil until asked for
-	opening *opening
-	pump    *pump
-	calls   map[string]bool // ids of calls in flight
-	busy    sync.WaitGroup  // requests that use env
-	over    bool            // closed, deleted or detached: nothing begins any more
+	// starts are the operations that start processes just now.
+	starts claims
+
+	// mu guards the places too, and orders what the sink is told about the session.
+	mu     sync.Mutex
+	saved  store.Session // but what is saved of the places, which they have
+	state  State         // the main place's, or closed
+	err    error
+	beside []*place        // the other places
+	calls  map[string]bool // ids of calls in flight
+	busy   sync.WaitGroup  // requests that use an environment
+	over   bool            // closed, deleted or detached: nothing begins any more
 }
 
 func (m *Manager) newLive(saved store.Session, lock *store.Lock) *live {
 	known := describe(saved)
-	s := &live{m: m, id: saved.ID, lock: lock, saved: saved, state: known.State, err: known.Err, calls: map[string]bool{}}
+	s := &live{m: m, id: saved.ID, lock: lock, folder: saved.Folder, state: known.State, err: known.Err, calls: map[string]bool{}}
+	s.starts.busy = map[string]chan struct{}{}
 	s.life, s.end = context.WithCancelCause(context.Background())
-	s.processes.init()
+	s.main = newPlace(s, saved.Place)
+	for _, p := range saved.Places {
+		s.beside = append(s.beside, newPlace(s, p))
+	}
+	saved.Place, saved.Places = store.Place{}, nil
+	s.saved = saved
 	return s
+}
+
+// record is what is saved of the session. The caller holds mu.
+func (s *live) record() store.Session {
+	r := s.saved
+	r.Place = s.main.saved
+	for _, p := range s.beside {
+		r.Places = append(r.Places, p.saved)
+	}
+	return r
+}
+
+// save writes what changed.
+func (s *live) save() error {
+	s.mu.Lock()
+	r := s.record()
+	s.mu.Unlock()
+	return s.m.store.Save(r)
 }
 
 // snapshot describes the session. The caller holds mu.
 func (s *live) snapshot() Session {
-	v := describe(s.saved)
+	v := describe(s.record())
 	v.State, v.Err = s.state, s.err
 	return v
 }
@@ -126,9 +152,8 @@ func (s *live) quiet(ctx context.Context) error {
 	}
 }
 
-// finish lets nothing begin any more, ends what has begun, and returns the
-// environment if there is one.
-func (s *live) finish(ctx context.Context, cause error) (backends.Environment, error) {
+// finish lets nothing begin any more, and ends what has begun.
+func (s *live) finish(ctx context.Context, cause error) error {
 	s.mu.Lock()
 	s.over = true
 	s.mu.Unlock()
@@ -136,22 +161,23 @@ func (s *live) finish(ctx context.Context, cause error) (backends.Environment, e
 	return s.settled(ctx)
 }
 
-// settled waits until nothing is being opened and returns what is open. The
-// session is over, so that nothing follows.
-func (s *live) settled(ctx context.Context) (backends.Environment, error) {
-	s.mu.Lock()
-	o := s.opening
-	s.mu.Unlock()
-	if o != nil {
+// settled waits until nothing is being opened. The session is over, so that
+// nothing follows.
+func (s *live) settled(ctx context.Context) error {
+	for _, p := range s.places() {
+		s.mu.Lock()
+		o := p.opening
+		s.mu.Unlock()
+		if o == nil {
+			continue
+		}
 		select {
 		case <-o.done:
 		case <-ctx.Done():
-			return nil, ended(ctx, "the environment of the session %q is still being opened", s.id)
+			return ended(ctx, "an environment of the session %q is still being opened", s.id)
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.env, nil
+	return nil
 }
 
 // detach is the session's part of a shutdown of the service, which has ended
@@ -170,21 +196,39 @@ func (s *live) detach(ctx context.Context) error {
 	s.mu.Lock()
 	s.over = true
 	s.mu.Unlock()
-	env, err := s.settled(ctx)
-	if env != nil {
-		err = errors.Join(err, env.Detach(ctx))
-	}
+	err = errors.Join(s.settled(ctx), s.detachAll(ctx))
 	s.end(errShutdown)
 	err = errors.Join(err, s.quiet(ctx))
-	s.stopPump(ctx)
+	s.stopPumps(ctx)
 	return errors.Join(err, s.leave())
+}
+
+// detachAll lets go of every environment that is open.
+func (s *live) detachAll(ctx context.Context) error {
+	places := s.places()
+	errs := make([]error, len(places))
+	var detaching sync.WaitGroup
+	for i, p := range places {
+		if env := p.current(); env != nil {
+			detaching.Go(func() { errs[i] = env.Detach(ctx) })
+		}
+	}
+	detaching.Wait()
+	return errors.Join(errs...)
+}
+
+// stopPumps ends the pumps of environments that were detached.
+func (s *live) stopPumps(ctx context.Context) {
+	for _, p := range s.places() {
+		p.stopPump(ctx)
+	}
 }
 
 // leave saves what changed and gives the session up. One that has failed is
 // known as failed to whoever looks at it later.
 func (s *live) leave() error {
 	s.mu.Lock()
-	saved := s.saved
+	saved := s.record()
 	saved.Failure = nil
 	if s.state == StateFailed {
 		saved.Failure = kept(s.err)

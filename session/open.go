@@ -110,7 +110,7 @@ func (m *Manager) takeUp(ctx context.Context, saved store.Session, lock *store.L
 	if deferred {
 		return l.current(), nil
 	}
-	if _, err := l.environment(ctx, p); err != nil {
+	if _, err := l.main.environment(ctx, p); err != nil {
 		return Session{}, m.undo(l, err)
 	}
 	return l.current(), nil
@@ -121,16 +121,15 @@ func (m *Manager) takeUp(ctx context.Context, saved store.Session, lock *store.L
 // part of a shared environment could not be ended: a worker there would know
 // neither the token nor the processes of another session of its id.
 func (m *Manager) undo(l *live, cause error) error {
-	is, err := m.store.Provisioned(l.saved.Environment)
-	if err != nil || is && !l.saved.Profile.Shared {
+	is, err := m.store.Provisioned(l.main.identity())
+	if err != nil || is && !l.main.saved.Profile.Shared {
 		m.log.Warn("a new session is kept, since its environment exists", "session", l.id, "error", errors.Join(cause, err))
 		return cause
 	}
-	env, err := l.finish(context.Background(), errors.New("the environment could not be opened"))
-	if err != nil {
+	if err := l.finish(context.Background(), errors.New("the environment could not be opened")); err != nil {
 		return err
 	}
-	if err := l.drop(env); err != nil {
+	if err := l.drop(); err != nil {
 		m.log.Warn("a new session is kept, since its part of the environment could not be ended", "session", l.id, "error", errors.Join(cause, err))
 		return m.keep(context.Background(), l, cause)
 	}
@@ -145,18 +144,25 @@ func (m *Manager) undo(l *live, cause error) error {
 	return cause
 }
 
-// drop removes what there is of a new session's environment, unless another
-// session is bound to it; then it ends the worker that the opening may have
+// drop removes what there is of a new session's environments, unless another
+// session is bound to them; then it ends the worker that the opening may have
 // started there. A shared one may be provisioned and have lost its last other
 // session in this moment.
-func (s *live) drop(env backends.Environment) error {
+func (s *live) drop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), dropBudget)
 	defer cancel()
 	// A creation that failed has left nothing.
 	nothing := func(context.Context) error { return nil }
-	return s.withLockedEnvironment(ctx, nothing, func(b backends.Binding, backend backends.Backend) error {
-		return s.endPart(ctx, env, b, backend, true)
-	})
+	for _, p := range slices.Backward(s.places()) {
+		env := p.current()
+		err := p.withLockedEnvironment(ctx, nothing, func(b backends.Binding, backend backends.Backend) error {
+			return p.endPart(ctx, env, b, backend, true)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // resume opens a session of the state directory as it was saved.
@@ -173,13 +179,17 @@ func (m *Manager) resume(ctx context.Context, saved store.Session, r OpenRequest
 	if errors.Is(err, store.ErrNotFound) {
 		err = errors.Join(unknownSession(r.SessionID), m.store.Forget(r.SessionID))
 	}
-	if err == nil && saved.Removed && !onHost(saved) {
+	if err == nil && saved.Removed && !onHost(saved.Folder, saved.Profile) {
 		err = removedWith(saved.ID)
 	}
 	if err != nil {
 		return Session{}, known(errors.Join(err, lock.Release()))
 	}
 	saved.Closed, saved.Removed, saved.Failure = false, false, nil
+	for i, p := range saved.Places {
+		// Another one is missed when something wants to run in it.
+		saved.Places[i].Removed = p.Removed && !onHost(saved.Folder, p.Profile)
+	}
 	saved.LastUsedAt = m.o.Now()
 	if r.Labels != nil {
 		saved.Labels = maps.Clone(r.Labels)
@@ -192,9 +202,9 @@ func (m *Manager) resume(ctx context.Context, saved store.Session, r OpenRequest
 	if r.Deferred {
 		return l.current(), nil
 	}
-	if _, err := l.environment(ctx, p); err != nil {
+	if _, err := l.main.environment(ctx, p); err != nil {
 		// It stays resumable, by this service or another.
-		_, settling := l.finish(ctx, err)
+		settling := l.finish(ctx, err)
 		if err := errors.Join(settling, l.leave()); err != nil {
 			m.log.Warn("a session was not given up cleanly", "session", l.id, "error", err)
 		}
@@ -213,7 +223,7 @@ func removedWith(id string) error {
 // reopen is Open for a session that this service has open.
 func (m *Manager) reopen(ctx context.Context, l *live, r OpenRequest, p backends.Progress) (Session, error) {
 	l.mu.Lock()
-	saved := l.saved
+	saved := l.record()
 	l.mu.Unlock()
 	if err := m.sameSession(saved, r); err != nil {
 		return Session{}, err
@@ -221,9 +231,8 @@ func (m *Manager) reopen(ctx context.Context, l *live, r OpenRequest, p backends
 	if r.Labels != nil {
 		l.mu.Lock()
 		l.saved.Labels = maps.Clone(r.Labels)
-		saved = l.saved
 		l.mu.Unlock()
-		if err := m.store.Save(saved); err != nil {
+		if err := l.save(); err != nil {
 			return Session{}, known(err)
 		}
 	}
@@ -231,29 +240,31 @@ func (m *Manager) reopen(ctx context.Context, l *live, r OpenRequest, p backends
 		if err := l.dropFailed(ctx); err != nil {
 			return Session{}, known(err)
 		}
-		if _, err := l.environment(ctx, p); err != nil {
+		if _, err := l.main.environment(ctx, p); err != nil {
 			return Session{}, err
 		}
 	}
 	return l.current(), nil
 }
 
-// dropFailed lets go of an environment that will not come back, so that the
-// next use opens it anew or says again what is wrong.
+// dropFailed lets go of environments that will not come back, so that the next
+// use opens them anew or says again what is wrong.
 func (s *live) dropFailed(ctx context.Context) error {
-	s.mu.Lock()
-	env := s.env
-	failed := s.state == StateFailed && env != nil
-	if failed {
-		s.env, s.tools = nil, nil
+	var errs []error
+	for _, p := range s.places() {
+		s.mu.Lock()
+		env := p.env
+		failed := p.state == StateFailed && env != nil
+		if failed {
+			p.env, p.tools = nil, nil
+		}
+		s.mu.Unlock()
+		if failed {
+			errs = append(errs, env.Detach(ctx))
+			p.stopPump(ctx)
+		}
 	}
-	s.mu.Unlock()
-	if !failed {
-		return nil
-	}
-	err := env.Detach(ctx)
-	s.stopPump(ctx)
-	return err
+	return errors.Join(errs...)
 }
 
 // sameSession refuses a request that asks for something else than what the
@@ -271,7 +282,7 @@ func (m *Manager) sameSession(saved store.Session, r OpenRequest) error {
 			return err
 		}
 		if uri != saved.Workspace {
-			return invalid("workspace", "the session %q works in %s and cannot change to %s", saved.ID, place(saved.Workspace), uri)
+			return invalid("workspace", "the session %q works in %s and cannot change to %s", saved.ID, folderName(saved.Workspace), uri)
 		}
 	}
 	if !r.Constraints.empty() {
@@ -286,7 +297,7 @@ func (m *Manager) sameSession(saved store.Session, r OpenRequest) error {
 	return nil
 }
 
-func place(uri string) string {
+func folderName(uri string) string {
 	if uri == "" {
 		return "no folder"
 	}
@@ -334,9 +345,9 @@ func (m *Manager) plan(r OpenRequest) (store.Session, error) {
 	}
 	now := m.o.Now()
 	return store.Session{
-		ID: r.SessionID, Workspace: uri, Folder: folder, Profile: p,
-		Environment: p.Identity(m.store.ID(), r.SessionID),
-		Labels:      maps.Clone(r.Labels), CreatedAt: now, LastUsedAt: now,
+		ID: r.SessionID, Workspace: uri, Folder: folder,
+		Place:  store.Place{Profile: p, Environment: p.Identity(m.store.ID(), r.SessionID)},
+		Labels: maps.Clone(r.Labels), CreatedAt: now, LastUsedAt: now,
 	}, nil
 }
 

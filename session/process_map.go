@@ -14,7 +14,7 @@ import (
 // from the environment.
 const maxProcesses = 4096
 
-// processes is what a session knows about its processes.
+// processes is what a place knows about its processes.
 type processes struct {
 	mu sync.Mutex
 	// foreign maps the service's ids to those of environments whose own are not
@@ -24,8 +24,6 @@ type processes struct {
 	told map[string]progress
 	// watchers are closed at the next event of a process.
 	watchers map[string]chan struct{}
-	// starts are operations that are being started.
-	starts map[string]chan struct{}
 }
 
 // progress is which of a process's last events were sent.
@@ -40,7 +38,6 @@ func (p *processes) init() {
 	p.foreign = map[string]string{}
 	p.told = map[string]progress{}
 	p.watchers = map[string]chan struct{}{}
-	p.starts = map[string]chan struct{}{}
 }
 
 // idLength is the number of base32 characters in a process id of ours.
@@ -142,22 +139,22 @@ func (p *processes) wakeAll() {
 
 // processEvent tells the sink about an event in the editor's words: an end and
 // the end of the output exactly once each, in this order.
-func (s *live) processEvent(e tool.ProcessEvent) {
-	p := e.Process
+func (p *place) processEvent(e tool.ProcessEvent) {
+	r := e.Process
 	emit := func(t ProcessEventType) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.m.sink.Process(ProcessEvent{Type: t, Cause: e.Cause, Process: s.view(p)})
+		p.s.mu.Lock()
+		defer p.s.mu.Unlock()
+		p.s.m.sink.Process(ProcessEvent{Type: t, Cause: e.Cause, Process: p.view(r)})
 	}
-	if p.Status.Terminal() {
-		if s.processes.advance(p.ID, toldEnd) {
-			if lost(p) {
+	if r.Status.Terminal() {
+		if p.processes.advance(r.ID, toldEnd) {
+			if lost(r) {
 				emit(ProcessLostEvent)
 			} else {
 				emit(ProcessExitedEvent)
 			}
 		}
-		if (p.OutputClosed || lost(p)) && s.processes.advance(p.ID, toldClosed) && !lost(p) {
+		if (r.OutputClosed || lost(r)) && p.processes.advance(r.ID, toldClosed) && !lost(r) {
 			emit(ProcessClosedEvent)
 		}
 	} else {
@@ -168,25 +165,23 @@ func (s *live) processEvent(e tool.ProcessEvent) {
 			emit(ProcessUpdatedEvent)
 		}
 	}
-	s.processes.wake(p.ID)
+	p.processes.wake(r.ID)
 }
 
 func lost(p tool.Process) bool { return p.TerminalCause == tool.CauseLost }
 
 // view is a process in the editor's words.
-func (s *live) view(p tool.Process) Process {
+func (p *place) view(r tool.Process) Process {
 	v := Process{
-		ID: s.processes.serviceID(s.saved.Environment, p.ID), SessionID: s.id, OperationID: p.OperationID,
-		Command: p.Command, Argv: p.Argv, CWD: p.CWD, Status: status(p), PID: p.PID,
-		Signal: p.Signal, Reason: p.LastError, TTY: p.TTY, Label: p.Label,
-		Owner:     Owner{Kind: p.Owner().Kind, ID: p.OwnerID},
-		StartedAt: p.StartedAt, EndedAt: p.StoppedAt, TotalBytes: p.TotalBytes, OutputClosed: p.OutputClosed,
-		Environment: EnvironmentRef{
-			Profile: s.saved.Profile.Name, Backend: s.saved.Profile.Backend, ID: s.saved.Environment,
-		},
+		ID: p.processes.serviceID(p.identity(), r.ID), SessionID: p.s.id, OperationID: r.OperationID,
+		Command: r.Command, Argv: r.Argv, CWD: r.CWD, Status: status(r), PID: r.PID,
+		Signal: r.Signal, Reason: r.LastError, TTY: r.TTY, Label: r.Label,
+		Owner:     Owner{Kind: r.Owner().Kind, ID: r.OwnerID},
+		StartedAt: r.StartedAt, EndedAt: r.StoppedAt, TotalBytes: r.TotalBytes, OutputClosed: r.OutputClosed,
+		Environment: p.ref(),
 	}
-	if v.Status == ProcessExited && p.Signal == "" && p.ExitCode >= 0 {
-		v.ExitCode = &p.ExitCode
+	if v.Status == ProcessExited && r.Signal == "" && r.ExitCode >= 0 {
+		v.ExitCode = &r.ExitCode
 	}
 	return v
 }

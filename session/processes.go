@@ -13,8 +13,8 @@ import (
 // defaultProcessRead is what ReadProcess returns at most when it is not told.
 const defaultProcessRead = 32 << 10
 
-// withEnvironment runs f as one request on the session's environment.
-func (m *Manager) withEnvironment(ctx context.Context, id string, f func(ctx context.Context, s *live, env backends.Environment) error) error {
+// withSession runs f as one request of the session.
+func (m *Manager) withSession(ctx context.Context, id string, f func(ctx context.Context, s *live) error) error {
 	s, err := m.use(id)
 	if err != nil {
 		return err
@@ -24,48 +24,59 @@ func (m *Manager) withEnvironment(ctx context.Context, id string, f func(ctx con
 		return err
 	}
 	defer done()
-	env, err := s.environment(ctx, nil)
-	if err != nil {
-		return err
-	}
-	return known(f(ctx, s, env))
+	return known(f(ctx, s))
 }
 
-// withProcess runs f on one process of the session.
-func (m *Manager) withProcess(ctx context.Context, id, process string, f func(ctx context.Context, s *live, p backends.Processes, theirs string) error) error {
-	return m.withEnvironment(ctx, id, func(ctx context.Context, s *live, env backends.Environment) error {
-		theirs, err := s.findProcess(ctx, env, process)
+// withPlace runs f as one request on the environment that a tool of the group has.
+func (m *Manager) withPlace(ctx context.Context, id string, g tool.Group, name string, f func(ctx context.Context, p *place, env backends.Environment) error) error {
+	return m.withSession(ctx, id, func(ctx context.Context, s *live) error {
+		p, err := s.placeFor(g, name)
 		if err != nil {
 			return err
 		}
-		return f(ctx, s, env.Processes(), theirs)
+		env, err := p.environment(ctx, nil)
+		if err != nil {
+			return err
+		}
+		return f(ctx, p, env)
+	})
+}
+
+// withProcess runs f on one process of the session, wherever it runs.
+func (m *Manager) withProcess(ctx context.Context, id, process string, f func(ctx context.Context, at *place, p backends.Processes, theirs string) error) error {
+	return m.withPlace(ctx, id, tool.GroupShell, "bash", func(ctx context.Context, at *place, env backends.Environment) error {
+		theirs, err := at.findProcess(ctx, env, process)
+		if err != nil {
+			return err
+		}
+		return f(ctx, at, env.Processes(), theirs)
 	})
 }
 
 // findProcess translates the editor's id of a process.
-func (s *live) findProcess(ctx context.Context, env backends.Environment, id string) (string, error) {
-	if theirs, ok := s.processes.environmentID(id); ok {
+func (p *place) findProcess(ctx context.Context, env backends.Environment, id string) (string, error) {
+	if theirs, ok := p.processes.environmentID(id); ok {
 		return theirs, nil
 	}
 	list, err := env.Processes().List(ctx)
 	if err != nil {
 		return "", err
 	}
-	for _, p := range list {
-		if s.processes.serviceID(s.saved.Environment, p.ID) == id {
-			return p.ID, nil
+	for _, r := range list {
+		if p.processes.serviceID(p.identity(), r.ID) == id {
+			return r.ID, nil
 		}
 	}
-	return "", tool.Errorf(tool.ProcessNotFound, "the session %q has no process %q", s.id, id).
+	return "", tool.Errorf(tool.ProcessNotFound, "the session %q has no process %q", p.s.id, id).
 		WithHint("process/list names the processes that there are.")
 }
 
 // one runs f on a process and returns it as f left it.
 func (m *Manager) one(ctx context.Context, id, process string, f func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error)) (v Process, err error) {
-	err = m.withProcess(ctx, id, process, func(ctx context.Context, s *live, p backends.Processes, theirs string) error {
+	err = m.withProcess(ctx, id, process, func(ctx context.Context, at *place, p backends.Processes, theirs string) error {
 		record, err := f(ctx, p, theirs)
 		if err == nil {
-			v = s.view(record)
+			v = at.view(record)
 		}
 		return err
 	})
@@ -75,13 +86,13 @@ func (m *Manager) one(ctx context.Context, id, process string, f func(ctx contex
 // ListProcesses lists the session's processes, oldest first.
 func (m *Manager) ListProcesses(ctx context.Context, id string) ([]Process, error) {
 	var all []Process
-	err := m.withEnvironment(ctx, id, func(ctx context.Context, s *live, env backends.Environment) error {
+	err := m.withPlace(ctx, id, tool.GroupShell, "bash", func(ctx context.Context, p *place, env backends.Environment) error {
 		list, err := env.Processes().List(ctx)
 		if err != nil {
 			return err
 		}
-		for _, p := range list {
-			all = append(all, s.view(p))
+		for _, r := range list {
+			all = append(all, p.view(r))
 		}
 		slices.SortStableFunc(all, func(a, b Process) int { return a.StartedAt.Compare(b.StartedAt) })
 		return nil
@@ -102,14 +113,14 @@ func (m *Manager) ReadProcess(ctx context.Context, id, process string, r ReadPro
 	if err != nil {
 		return out, err
 	}
-	err = m.withProcess(ctx, id, process, func(ctx context.Context, s *live, p backends.Processes, theirs string) error {
+	err = m.withProcess(ctx, id, process, func(ctx context.Context, at *place, p backends.Processes, theirs string) error {
 		read, err := p.Read(ctx, theirs, o)
 		if err != nil {
 			return err
 		}
 		out = ProcessOutput{
 			Data: read.Output, StartOffset: read.StartOffset, EndOffset: read.EndOffset, TotalBytes: read.TotalBytes,
-			Truncated: read.Truncated, TimedOut: read.TimedOut, Process: s.view(read.Process),
+			Truncated: read.Truncated, TimedOut: read.TimedOut, Process: at.view(read.Process),
 			EOF: read.Process.Status.Terminal() && read.Process.OutputClosed && read.EndOffset >= read.TotalBytes,
 		}
 		return nil
@@ -194,15 +205,15 @@ func (m *Manager) WaitProcess(ctx context.Context, id, process string, timeout t
 	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	err = m.withProcess(ctx, id, process, func(ctx context.Context, s *live, p backends.Processes, theirs string) error {
+	err = m.withProcess(ctx, id, process, func(ctx context.Context, at *place, p backends.Processes, theirs string) error {
 		for {
 			// Taken before the look, so that no event falls between the two.
-			changed := s.processes.next(theirs)
+			changed := at.processes.next(theirs)
 			record, err := p.Get(ctx, theirs)
 			if err != nil {
 				return err
 			}
-			v = s.view(record)
+			v = at.view(record)
 			if v.Status.Terminal() {
 				return nil
 			}

@@ -155,8 +155,11 @@ func (m *Manager) everyProfile() ([]profile.Profile, error) {
 		}
 	}
 	for _, l := range list {
-		if l.Err == nil {
-			all = append(all, l.Profile)
+		if l.Err != nil {
+			continue
+		}
+		for _, p := range l.All() {
+			all = append(all, p.Profile)
 		}
 	}
 	return all, nil
@@ -172,11 +175,14 @@ func (m *Manager) boundEnvironments() (map[string]bool, error) {
 	bound := map[string]bool{}
 	unreadable := false
 	for _, l := range list {
-		switch {
-		case l.Err != nil:
+		if l.Err != nil {
 			unreadable = true
-		case !l.Removed:
-			bound[l.Environment] = true
+			continue
+		}
+		for _, p := range l.All() {
+			if !p.Removed {
+				bound[p.Environment] = true
+			}
 		}
 	}
 	if unreadable {

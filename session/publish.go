@@ -44,11 +44,11 @@ func (m *Manager) PublishArtifact(ctx context.Context, id, path string) (a artif
 	if err != nil {
 		return a, p, known(err)
 	}
-	err = m.withEnvironment(ctx, id, func(ctx context.Context, s *live, env backends.Environment) error {
+	err = m.withPlace(ctx, id, tool.GroupArtifact, presentArtifact, func(ctx context.Context, at *place, env backends.Environment) error {
 		r, err := env.Call(ctx, tool.Request{
 			ID: "c-" + newID(), Name: presentArtifact, Arguments: arguments,
-			Actor: tool.Actor{ID: s.id, Kind: tool.ActorMain}, Mode: tool.ReadOnly,
-			Timeout: s.saved.Profile.Timeout + callGrace,
+			Actor: tool.Actor{ID: id, Kind: tool.ActorMain}, Mode: tool.ReadOnly,
+			Timeout: at.saved.Profile.Timeout + callGrace,
 		})
 		if err != nil {
 			return err
@@ -57,7 +57,7 @@ func (m *Manager) PublishArtifact(ctx context.Context, id, path string) (a artif
 		if !ok {
 			return refused(path, r)
 		}
-		a, p, err = s.publish(ctx, env, path, e)
+		a, p, err = at.publish(ctx, env, path, e)
 		return err
 	})
 	return a, p, err
@@ -76,14 +76,14 @@ func refused(path string, r tool.Result) error {
 
 // present publishes a snapshot for a tool call, and puts the artifact into the
 // result.
-func (s *live) present(ctx context.Context, env backends.Environment, arguments json.RawMessage, e export) (tool.Result, error) {
+func (p *place) present(ctx context.Context, env backends.Environment, arguments json.RawMessage, e export) (tool.Result, error) {
 	var asked struct {
 		Path string `json:"path"`
 	}
 	if err := json.Unmarshal(arguments, &asked); err != nil {
 		return tool.Result{}, invalid("arguments", "%w", err)
 	}
-	a, _, err := s.publish(ctx, env, asked.Path, e)
+	a, _, err := p.publish(ctx, env, asked.Path, e)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -101,9 +101,9 @@ func (s *live) present(ctx context.Context, env backends.Environment, arguments 
 }
 
 // publish streams a snapshot into the store and tells the sink.
-func (s *live) publish(ctx context.Context, env backends.Environment, path string, e export) (artifacts.Artifact, artifacts.Preview, error) {
+func (p *place) publish(ctx context.Context, env backends.Environment, path string, e export) (artifacts.Artifact, artifacts.Preview, error) {
 	fail := func(err error) (artifacts.Artifact, artifacts.Preview, error) {
-		return artifacts.Artifact{}, artifacts.Preview{}, s.notPublished(path, err)
+		return artifacts.Artifact{}, artifacts.Preview{}, notPublished(path, err)
 	}
 	if e.Size < 0 {
 		return fail(artifacts.ErrSize)
@@ -114,8 +114,9 @@ func (s *live) publish(ctx context.Context, env backends.Environment, path strin
 	}
 	// A read that blocks ends with the call.
 	unhook := context.AfterFunc(ctx, func() { stream.Close() })
+	s := p.s
 	a, err := s.m.o.Artifacts.Publish(ctx, artifacts.PublishRequest{
-		SessionID: s.id, Name: e.Name, SourcePath: path, Profile: s.saved.Profile.Name, Size: e.Size,
+		SessionID: s.id, Name: e.Name, SourcePath: path, Profile: p.saved.Profile.Name, Size: e.Size,
 	}, stream)
 	if unhook() {
 		err = errors.Join(err, stream.Close())
@@ -123,17 +124,17 @@ func (s *live) publish(ctx context.Context, env backends.Environment, path strin
 	if err != nil {
 		return fail(err)
 	}
-	p, err := s.m.o.Artifacts.Preview(a.ID, 0)
+	preview, err := s.m.o.Artifacts.Preview(a.ID, 0)
 	if err != nil {
 		return fail(err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.m.sink.ArtifactPublished(a, p)
-	return a, p, nil
+	s.m.sink.ArtifactPublished(a, preview)
+	return a, preview, nil
 }
 
-func (s *live) notPublished(path string, err error) error {
+func notPublished(path string, err error) error {
 	switch {
 	case errors.Is(err, artifacts.ErrTooLarge):
 		return tool.Errorf(tool.ArtifactTooLarge, "%s is too large: %w", path, artifacts.ErrTooLarge).WithPath(path).

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"sync"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -30,18 +31,22 @@ func (m *Manager) StartProcess(ctx context.Context, r StartProcess) (v Process, 
 	if err != nil {
 		return Process{}, err
 	}
-	err = s.execute(ctx, Execution{Tool: processStart, Actor: r.Actor}, func(ctx context.Context, x *Execution) error {
-		mode, err := s.mode(r.Mode, r.Actor, Constraints{})
+	p, err := s.placeFor(tool.GroupProcess, processStart)
+	if err != nil {
+		return Process{}, err
+	}
+	err = s.execute(ctx, p, Execution{Tool: processStart, Actor: r.Actor}, func(ctx context.Context, x *Execution) error {
+		mode, err := p.mode(r.Mode, r.Actor, Constraints{})
 		if err != nil {
 			return err
 		}
-		env, err := s.environment(ctx, nil)
+		env, err := p.environment(ctx, nil)
 		if err != nil {
 			return err
 		}
 		record, err := s.start(ctx, env, r, mode)
 		if err == nil {
-			v = s.view(record)
+			v = p.view(record)
 		}
 		return err
 	})
@@ -75,7 +80,7 @@ func (s *live) start(ctx context.Context, env backends.Environment, r StartProce
 		request.OperationID = "op-" + newID()
 		return env.Processes().Start(ctx, request)
 	}
-	release, err := s.claimStart(ctx, r.OperationID)
+	release, err := s.starts.claim(ctx, r.OperationID)
 	if err != nil {
 		return tool.Process{}, err
 	}
@@ -164,24 +169,29 @@ func fingerprint(r tool.StartRequest) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// claimStart waits until nobody else starts the same operation.
-func (s *live) claimStart(ctx context.Context, operation string) (release func(), err error) {
-	p := &s.processes
+// claims are names that somebody works on, each for itself.
+type claims struct {
+	mu   sync.Mutex
+	busy map[string]chan struct{}
+}
+
+// claim waits until nobody else has the operation.
+func (c *claims) claim(ctx context.Context, operation string) (release func(), err error) {
 	for {
-		p.mu.Lock()
-		busy := p.starts[operation]
+		c.mu.Lock()
+		busy := c.busy[operation]
 		if busy == nil {
 			mine := make(chan struct{})
-			p.starts[operation] = mine
-			p.mu.Unlock()
+			c.busy[operation] = mine
+			c.mu.Unlock()
 			return func() {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				delete(p.starts, operation)
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				delete(c.busy, operation)
 				close(mine)
 			}, nil
 		}
-		p.mu.Unlock()
+		c.mu.Unlock()
 		select {
 		case <-busy:
 		case <-ctx.Done():

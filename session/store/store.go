@@ -5,6 +5,7 @@
 //	<dir>/store.json                        the store's own id
 //	<dir>/sessions/<id>/binding.json        a [Session]
 //	                    token               what authenticates its connections
+//	                    token.<identity>    the same for another of its places
 //	                    operations/<hash>   starts of processes by operation id
 //	                    lock                held by the service that owns it
 //	<dir>/environments/<identity>/environment.json   an [Environment]
@@ -32,8 +33,13 @@ import (
 	"github.com/caisson-dev/caisson/backends/profile"
 )
 
-// format is the version of the files.
-const format = 1
+// format is the version of the files, and formatPlaces that of a binding with
+// several places: a build that knows nothing of them refuses it, and does not run
+// everything in the first.
+const (
+	format       = 1
+	formatPlaces = 2
+)
 
 // maxRecord bounds what is read of any record, in bytes. The largest is a
 // binding with its profile.
@@ -65,22 +71,20 @@ type Session struct {
 	// for a session that belongs to no folder.
 	Workspace string `json:"workspace,omitempty"`
 	Folder    string `json:"folder,omitempty"`
-	// Profile is the whole profile as it was when the session was opened.
-	Profile     profile.Profile   `json:"profile"`
-	Environment string            `json:"environment"`
-	Root        string            `json:"root,omitempty"`
-	ParentID    string            `json:"parent_id,omitempty"`
-	Labels      map[string]string `json:"labels,omitempty"`
-	CreatedAt   time.Time         `json:"created_at"`
-	LastUsedAt  time.Time         `json:"last_used_at"`
-	// Closed says that the session was closed, Removed that its environment
-	// was removed then.
-	Closed  bool `json:"closed,omitempty"`
-	Removed bool `json:"removed,omitempty"`
-	// Incarnation is that of the shared environment when the session was first
-	// in it, so that one that was removed and made anew by others is not taken
-	// for it.
-	Incarnation string `json:"incarnation,omitempty"`
+	// Place is the environment of all that Overrides send nowhere else. Its members
+	// stand among those of the session.
+	Place
+	// Places are the others, each with a profile of its own name, and Overrides
+	// say what goes there, in the order of writing.
+	Places    []Place    `json:"places,omitempty"`
+	Overrides []Override `json:"overrides,omitempty"`
+
+	ParentID   string            `json:"parent_id,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	CreatedAt  time.Time         `json:"created_at"`
+	LastUsedAt time.Time         `json:"last_used_at"`
+	// Closed says that the session was closed.
+	Closed bool `json:"closed,omitempty"`
 	// Failure is why the environment did not come back when the session was last
 	// used, or why it could not be ended; nil where neither was so. Resuming the
 	// session takes it away, for another try.
@@ -213,12 +217,15 @@ func (s *Store) Load(id string) (Session, error) {
 		return Session{}, ErrNotFound
 	case err != nil:
 		return Session{}, err
-	case b.Format != format:
-		return Session{}, &BrokenError{file, fmt.Errorf("it is of format %d, and this is %d", b.Format, format)}
+	case b.Format != format && b.Format != formatPlaces:
+		return Session{}, &BrokenError{file, fmt.Errorf("it is of format %d, and this build knows %d and %d", b.Format, format, formatPlaces)}
 	case b.ID != id:
 		return Session{}, &BrokenError{file, fmt.Errorf("it belongs to the session %q", b.ID)}
-	case !profile.IsIdentity(b.Environment):
-		return Session{}, &BrokenError{file, fmt.Errorf("%q is not an environment", b.Environment)}
+	}
+	for _, p := range b.All() {
+		if !profile.IsIdentity(p.Environment) {
+			return Session{}, &BrokenError{file, fmt.Errorf("%q is not an environment", p.Environment)}
+		}
 	}
 	return b, nil
 }
@@ -227,6 +234,9 @@ func (s *Store) Load(id string) (Session, error) {
 // made it.
 func (s *Store) Save(b Session) error {
 	b.Format = format
+	if len(b.Places) > 0 {
+		b.Format = formatPlaces
+	}
 	return writeJSON(s.session(b.ID, "binding.json"), b)
 }
 
@@ -270,9 +280,15 @@ func (s *Store) Forget(id string) error {
 	return syncDir(s.sessions())
 }
 
-// Token reads the session's token, or makes it: 64 hex digits.
-func (s *Store) Token(id string) (string, error) {
-	file := s.session(id, "token")
+// Token reads the token of the session's own place, or makes it: 64 hex digits.
+func (s *Store) Token(id string) (string, error) { return s.token(s.session(id, "token")) }
+
+// PlaceToken is Token for the place of the session with this identity.
+func (s *Store) PlaceToken(id, identity string) (string, error) {
+	return s.token(s.session(id, "token."+identity))
+}
+
+func (s *Store) token(file string) (string, error) {
 	raw, err := readFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		token := randomHex(32)

@@ -62,7 +62,7 @@ const identity = "caisson-0123456789abcdef0123456789abcdef"
 
 func session(id string) Session {
 	return Session{
-		ID: id, Workspace: "file:///w", Folder: "/w", Profile: profile.BuiltIn(profile.Defaults{}), Environment: identity,
+		ID: id, Workspace: "file:///w", Folder: "/w", Place: Place{Profile: profile.BuiltIn(profile.Defaults{}), Environment: identity},
 		Labels: map[string]string{"a": "b"}, CreatedAt: time.Unix(1, 0).UTC(), LastUsedAt: time.Unix(2, 0).UTC(),
 	}
 }

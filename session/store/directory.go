@@ -1,0 +1,37 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// WriteFile replaces a file of mode 0600 atomically, in a directory that
+// [PrivateDir] made. When it returns nil the new content survives a crash of the
+// machine; when it fails the old one is still there.
+func WriteFile(file string, data []byte) error { return writeFile(file, data) }
+
+// Settle makes the renames and removals that were done in a directory survive a
+// crash of the machine.
+func Settle(dir string) error { return syncDir(dir) }
+
+// LockDirectory waits until no other process that uses the directory this way
+// holds its lock. The directory is made when it is missing.
+func LockDirectory(ctx context.Context, dir string) (*Lock, error) {
+	for {
+		l, err := lock(dir)
+		var busy *BusyError
+		if !errors.As(err, &busy) {
+			return l, err
+		}
+		timer := time.NewTimer(lockPoll)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fmt.Errorf("waiting for %s, %w: %w", filepath.Base(dir), err, context.Cause(ctx))
+		case <-timer.C:
+		}
+	}
+}

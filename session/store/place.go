@@ -1,0 +1,43 @@
+package store
+
+import "github.com/caisson-dev/caisson/backends/profile"
+
+// Place is one environment that a session is bound to. What makes it this one, its
+// profile and identity, never changes.
+type Place struct {
+	// Profile is the whole profile as it was when the session was opened.
+	Profile     profile.Profile `json:"profile"`
+	Environment string          `json:"environment"`
+	// Root is the workspace as paths in the environment see it; "" until it was
+	// opened once.
+	Root string `json:"root,omitempty"`
+	// Removed says that the environment was removed, such as when the session was
+	// closed.
+	Removed bool `json:"removed,omitempty"`
+	// Incarnation is that of the shared environment when the session was first
+	// in it, so that one that was removed and made anew by others is not taken
+	// for it.
+	Incarnation string `json:"incarnation,omitempty"`
+}
+
+// Override sends the tools that a glob over "group.tool" matches to the place of
+// the session whose profile has this name.
+type Override struct {
+	Pattern string `json:"pattern"`
+	Profile string `json:"profile"`
+}
+
+// All are the places of the session, its own one first.
+func (s *Session) All() []Place {
+	return append([]Place{s.Place}, s.Places...)
+}
+
+// Bound finds the place whose environment has the identity.
+func (s *Session) Bound(identity string) (Place, bool) {
+	for _, p := range s.All() {
+		if p.Environment == identity {
+			return p, true
+		}
+	}
+	return Place{}, false
+}
