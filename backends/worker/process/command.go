@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/rlimit"
 )
 
 // Command is one foreground command. Exactly one of Command, a shell line, and
@@ -37,6 +38,26 @@ type Command struct {
 	MaxOutputBytes int64
 	// Label goes into the record of an adopted command.
 	Label string
+	// Place, unless nil, is a directory of the command's own.
+	Place *Place
+	// Limits bound each process of the command, apart from what bounds it anyway.
+	Limits rlimit.Limits
+	// Alone says that nothing of the command outlives it: what it has left running
+	// is killed before Run returns, and an error says what could not be. Such a
+	// command has no Timeout.
+	Alone bool
+}
+
+// Place is a directory of a command's own, outside of the workspace. All paths
+// are absolute. A command that has one may write it in every mode; unless it
+// works in a CWD it may, in the mode standard, write it instead of the workspace.
+type Place struct {
+	// Dir is the whole of it.
+	Dir string
+	// Work, in Dir, is where the command runs that has no CWD.
+	Work string
+	// Temp, in Dir, is its directory for temporary files.
+	Temp string
 }
 
 // Result is how a foreground command ended.

@@ -53,20 +53,35 @@ type license struct {
 	// side is the side chat whose command it is, "" for other actors.
 	side string
 	more []string // writable paths of its own
+	// place is a directory of its own, nil for most; confined says that it may
+	// write that and not the workspace.
+	place    *Place
+	confined bool
 }
 
 // policy is what l lets commands write.
 func (m *Manager) policy(l license) confine.Policy {
-	return confine.Policy{
+	p := confine.Policy{
 		Mode: l.mode, Root: m.o.Root, Temp: m.tempDir(l), ABI: m.o.ABI,
 		Writable: slices.Concat(m.o.WritablePaths, l.more),
 		Apart:    m.o.Shared || l.mode == tool.ReadOnly,
 	}
+	if l.place == nil || !p.Confines() {
+		return p
+	}
+	p.Temp, p.Apart = l.place.Dir, true
+	if l.confined {
+		p.Root = l.place.Work
+	}
+	return p
 }
 
 // tempDir is the temporary directory of the mode's commands, or of a side chat,
-// which must not write what others read.
+// which must not write what others read, or of one command that has a place.
 func (m *Manager) tempDir(l license) string {
+	if l.place != nil {
+		return l.place.Temp
+	}
 	if l.side == "" {
 		return filepath.Join(m.registry.temp, string(l.mode))
 	}
@@ -74,16 +89,16 @@ func (m *Manager) tempDir(l license) string {
 	return filepath.Join(m.registry.temp, "side-"+hex.EncodeToString(sum[:8]))
 }
 
-// launcher is the thread that starts commands of the license. A command with
-// writable paths of its own, and one of a side chat, which must not signal those
-// of others, gets a thread of its own, which release ends; that must be after the
-// command has ended.
+// launcher is the thread that starts commands of the license. A command with a
+// place or writable paths of its own, and one of a side chat, which must not
+// signal those of others, gets a thread of its own, which release ends; that must
+// be after the command has ended.
 func (m *Manager) launcher(w license) (l *confine.Launcher, release func(), err error) {
 	p := m.policy(w)
 	if err := os.MkdirAll(p.Temp, 0o700); err != nil {
 		return nil, nil, tool.Errorf(tool.Internal, "make the temporary directory of commands: %w", err).WithPath(p.Temp).WithDisk(p.Temp)
 	}
-	if p.Confines() && (w.side != "" || len(w.more) > 0 && w.mode == tool.Standard) {
+	if p.Confines() && (w.side != "" || w.place != nil || len(w.more) > 0 && w.mode == tool.Standard) {
 		l, err := confine.NewLauncher(p)
 		if err != nil {
 			return nil, nil, err

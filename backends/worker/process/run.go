@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/rlimit"
 )
 
 // Run runs a command in the foreground and waits for its end, and then for at
@@ -35,7 +36,9 @@ func (m *Manager) Run(ctx context.Context, c Command) (Result, error) {
 	select {
 	case <-f.exited:
 	case <-ctx.Done():
-		return f.result(c), errors.Join(ended(ctx, "the command"), f.destroy())
+		err := errors.Join(ended(ctx, "the command"), f.destroy())
+		f.awaitOutput()
+		return f.result(c), err
 	case <-timeout:
 		if f.adopt() {
 			r := f.result(c)
@@ -44,15 +47,24 @@ func (m *Manager) Run(ctx context.Context, c Command) (Result, error) {
 		}
 		<-f.exited // it ended at this very moment
 	}
-	if !isClosed(f.drained) { // a timer that nobody needs wakes a thread as others do
-		late, free := after(DrainGrace)
-		defer free()
-		select {
-		case <-f.drained:
-		case <-late:
-		}
+	if c.Alone {
+		err = f.destroy()
 	}
-	return f.result(c), nil
+	f.awaitOutput()
+	return f.result(c), err
+}
+
+// awaitOutput waits for the rest of the output of a command that has ended.
+func (f *foreground) awaitOutput() {
+	if isClosed(f.drained) { // a timer that nobody needs wakes a thread as others do
+		return
+	}
+	late, free := after(DrainGrace)
+	defer free()
+	select {
+	case <-f.drained:
+	case <-late:
+	}
 }
 
 // foreground is a command that somebody waits for.
@@ -67,7 +79,7 @@ func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w.more = c.Writable
+	w.more, w.place, w.confined = c.Writable, c.Place, c.Place != nil && c.CWD == ""
 	if len(c.Stdin) > MaxWriteBytes {
 		return nil, tool.Errorf(tool.InvalidParams, "%d bytes of input are too many: the most is %d", len(c.Stdin), MaxWriteBytes).WithPath("stdin")
 	}
@@ -79,6 +91,11 @@ func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
 	s, err := m.prepare(id, request{line: c.Command, argv: c.Argv, dir: c.CWD, env: env, license: w})
 	if err != nil {
 		return nil, err
+	}
+	if c.Limits != (rlimit.Limits{}) {
+		if s.path, s.argv, err = c.Limits.Wrap(s.path, s.argv); err != nil {
+			return nil, err
+		}
 	}
 	rec := m.newRecord(id, s, w.mode, c.Actor)
 	rec.Status, rec.Command, rec.Argv, rec.Label = tool.ProcessRunning, c.Command, c.Argv, c.Label

@@ -54,7 +54,7 @@ func (m *Manager) prepare(id string, r request) (spec, error) {
 			return s, tool.Errorf(tool.InvalidParams, "%q holds a NUL byte, which no argument can", arg).WithPath("argv")
 		}
 	}
-	dir, err := m.directory(r.dir)
+	dir, err := m.directory(r)
 	if err != nil {
 		return s, err
 	}
@@ -87,10 +87,14 @@ func (m *Manager) shell() (string, error) {
 		WithHint("run programs by argument list, or use an image that has a shell")
 }
 
-// directory is the working directory that dir names: in the workspace, links
-// resolved.
-func (m *Manager) directory(dir string) (string, error) {
-	if dir == "" || dir == m.o.Root {
+// directory is the working directory that r names: in the workspace, links
+// resolved, or the command's own.
+func (m *Manager) directory(r request) (string, error) {
+	dir := r.dir
+	switch {
+	case dir == "" && r.place != nil:
+		return r.place.Work, nil
+	case dir == "" || dir == m.o.Root:
 		return m.o.Root, nil
 	}
 	if !filepath.IsAbs(dir) {

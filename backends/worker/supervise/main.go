@@ -13,6 +13,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker"
+	"github.com/caisson-dev/caisson/backends/worker/rlimit"
 	"github.com/caisson-dev/caisson/backends/worker/site"
 )
 
@@ -28,7 +29,7 @@ const (
 	ExitGone = 4
 )
 
-// Main runs the subcommands worker, init, attach and site on the standard streams
+// Main runs the subcommands worker, init, attach, site and limit on the standard streams
 // when args, without the program's name, begin with one of them; handled is
 // false otherwise. A program that is to be started as a worker, such as a test's,
 // calls it first.
@@ -46,6 +47,8 @@ func Main(args []string) (handled bool, code int) {
 		run = attachMain
 	case "site":
 		run = siteMain
+	case rlimit.Command:
+		return true, rlimit.Main(args[1:]) // with no signal taken: it becomes another program
 	default:
 		return false, 0
 	}
