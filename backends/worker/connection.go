@@ -41,6 +41,8 @@ func (c *connection) Handle(ctx context.Context, r *wire.Request) (wire.Response
 		return c.execute(ctx, o, r)
 	case wire.MethodShutdown:
 		return c.shutdown(ctx, r)
+	case wire.MethodJobRun:
+		return c.server.runJob(ctx, o, r)
 	case wire.MethodToolsList:
 		return data(wire.ToolList{Tools: o.tools.Descriptions()}, nil)
 	}
@@ -110,7 +112,7 @@ var withheld string
 func Capabilities() []string {
 	return []string{
 		wire.CapProcessStart, wire.CapBulk, wire.CapErrors, wire.CapFS, wire.CapProcess,
-		wire.CapLimits, wire.CapShutdown, wire.CapTools, wire.CapActors,
+		wire.CapLimits, wire.CapShutdown, wire.CapTools, wire.CapActors, wire.CapJob,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
+	"github.com/caisson-dev/caisson/backends/worker/job"
 	"github.com/caisson-dev/caisson/backends/worker/process"
 	"github.com/caisson-dev/caisson/backends/worker/tools"
 	"github.com/caisson-dev/caisson/backends/worker/workspace"
@@ -27,6 +28,7 @@ type session struct {
 	exports   *tools.Exports
 	processes *process.Manager
 	tools     *tools.Set
+	jobs      *job.Runner
 	state     string
 	temporary bool      // state goes with the worker
 	buffers   sync.Pool // of large reads of output
@@ -151,6 +153,10 @@ func (s *server) open(in wire.Initialize) (_ *session, err error) {
 		DefaultMode:    s.o.Mode,
 		Ceiling:        s.o.Ceiling,
 		MaxOutputBytes: s.o.MaxOutputBytes,
+	})
+	o.jobs = job.New(job.Options{
+		Root: o.root, Commands: o.processes, Exports: o.exports,
+		Dir: filepath.Join(SessionDir(o.state, in.Session), "jobs"), Log: s.log,
 	})
 	return o, nil
 }

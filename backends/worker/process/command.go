@@ -32,7 +32,8 @@ type Command struct {
 	// linked git worktree. They are checked by whoever sets them.
 	Writable []string
 	// Timeout is the command's own: one that outlives it is adopted as a
-	// background process. 0: none. (A limit that kills is the context's.)
+	// background process, unless it is Alone. 0: none. (A limit that kills is the
+	// context's.)
 	Timeout time.Duration
 	// MaxOutputBytes bounds stdout and stderr together; 0 is the Manager's.
 	MaxOutputBytes int64
@@ -43,8 +44,8 @@ type Command struct {
 	// Limits bound each process of the command, apart from what bounds it anyway.
 	Limits rlimit.Limits
 	// Alone says that nothing of the command outlives it: what it has left running
-	// is killed before Run returns, and an error says what could not be. Such a
-	// command has no Timeout.
+	// is killed before Run returns, and an error says what could not be. One that
+	// outlives its Timeout is killed.
 	Alone bool
 }
 
@@ -77,7 +78,7 @@ type Result struct {
 	// Duration is from just before the start to the end.
 	Duration time.Duration
 	// TimedOut says that the command outlived its own timeout and lives on as
-	// the background process PromotedProcessID.
+	// the background process PromotedProcessID, or was killed where that is empty.
 	TimedOut          bool
 	PromotedProcessID string
 	// Mode is the mode that it ran in.

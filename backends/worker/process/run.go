@@ -16,7 +16,7 @@ import (
 // A command that fails is a result. An error says that it did not run, or that
 // ctx ended ([tool.Cancelled], [tool.Timeout]); then it and all its descendants
 // are dead, and the result holds what it had written. A command that takes
-// longer than its Timeout goes on as a background process.
+// longer than its Timeout goes on as a background process, unless it is Alone.
 func (m *Manager) Run(ctx context.Context, c Command) (Result, error) {
 	failed := Result{ExitCode: -1}
 	if ctx.Err() != nil {
@@ -40,6 +40,13 @@ func (m *Manager) Run(ctx context.Context, c Command) (Result, error) {
 		f.awaitOutput()
 		return f.result(c), err
 	case <-timeout:
+		if c.Alone {
+			err := f.destroy()
+			f.awaitOutput()
+			r := f.result(c)
+			r.TimedOut = true
+			return r, err
+		}
 		if f.adopt() {
 			r := f.result(c)
 			r.TimedOut, r.PromotedProcessID = true, f.id
@@ -102,7 +109,7 @@ func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
 	half := int(c.MaxOutputBytes+1) / 2
 	f := &foreground{proc: m.newProc(rec), began: time.Now(), stdout: newCapture(half), stderr: newCapture(half)}
 	f.captures = []*capture{f.stdout, f.stderr}
-	adoptable := c.Timeout > 0
+	adoptable := c.Timeout > 0 && !c.Alone
 	if adoptable {
 		f.out = &output{base: f.base(), memory: memoryOutput}
 	}

@@ -73,7 +73,7 @@ const (
 	// MaxExportBytes is the size of the largest file that can be presented.
 	MaxExportBytes = 256 << 20
 	// maxExports and maxExportTotal bound the snapshots that wait to be fetched.
-	maxExports     = 64
+	maxExports     = 1024 // some jobs' files; each is an open file
 	maxExportTotal = 1 << 30
 	// copyChunk is how much of a snapshot is copied before cancellation is looked for.
 	copyChunk = 8 << 20

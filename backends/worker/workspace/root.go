@@ -140,6 +140,10 @@ func (r *Root) Readlink(name string) (string, error) {
 	return target, r.leaves(name, err)
 }
 
+// OpenRoot opens a directory as a root of its own, from which no name leads
+// further up. It is the caller's to close.
+func (r *Root) OpenRoot(name string) (*os.Root, error) { return r.openRoot(name) }
+
 // openRoot opens a directory as a root of its own, from which no name leads
 // further up.
 func (r *Root) openRoot(name string) (*os.Root, error) {

@@ -1,0 +1,135 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/tools"
+	"github.com/caisson-dev/caisson/backends/worker/workspace"
+)
+
+// collector makes snapshots of what a job left: regular files only. Symbolic
+// links are not followed, so that what comes back was in the directory.
+type collector struct {
+	exports *tools.Exports
+	root    *os.Root
+	globs   []string        // none is everything
+	aside   map[string]bool // what does not come back
+
+	files   []tool.JobFile
+	dropped int
+	bytes   int64
+	entries int
+}
+
+// collect returns the snapshots, sorted by path, and how many files got none. An
+// error is that of ctx; then there are no snapshots.
+func (c *collector) collect(ctx context.Context) ([]tool.JobFile, int, error) {
+	c.walk(ctx, ".", 0)
+	if ctx.Err() != nil {
+		for _, f := range c.files {
+			_ = c.exports.Release(f.Token) // nobody knows of it
+		}
+		return nil, 0, tool.Errorf(tool.Cancelled, "collecting what the job left was cancelled: %w", context.Cause(ctx))
+	}
+	return c.files, c.dropped, nil
+}
+
+func (c *collector) walk(ctx context.Context, dir string, depth int) {
+	entries, err := list(c.root, dir)
+	if err != nil || depth > maxDepth {
+		c.dropped++ // as the one that it is; what is in it is not known
+		return
+	}
+	for _, e := range entries {
+		if c.entries++; ctx.Err() != nil || c.entries > maxEntries {
+			if ctx.Err() == nil {
+				c.dropped++
+			}
+			return
+		}
+		name := path.Join(dir, e.Name())
+		switch {
+		case e.IsDir():
+			if c.mayHold(name) {
+				c.walk(ctx, name, depth+1)
+			}
+		case e.Type().IsRegular() && !c.aside[name] && c.wanted(name):
+			c.take(ctx, name)
+		}
+	}
+}
+
+// list is what is in a directory, sorted.
+func list(root *os.Root, dir string) ([]fs.DirEntry, error) {
+	f, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(maxEntries + 1)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, err
+}
+
+func (c *collector) wanted(name string) bool {
+	return len(c.globs) == 0 || slices.ContainsFunc(c.globs, func(glob string) bool {
+		return doublestar.MatchUnvalidated(strings.TrimPrefix(glob, "./"), name)
+	})
+}
+
+// mayHold reports whether a glob may match something below dir.
+func (c *collector) mayHold(dir string) bool {
+	return len(c.globs) == 0 || slices.ContainsFunc(c.globs, func(glob string) bool {
+		base, _ := doublestar.SplitPattern(strings.TrimPrefix(glob, "./"))
+		return base == "." || base == dir || strings.HasPrefix(base, dir+"/") || strings.HasPrefix(dir, base+"/")
+	})
+}
+
+// take makes a snapshot of one file, or drops it.
+func (c *collector) take(ctx context.Context, name string) {
+	if len(c.files) >= maxFiles {
+		c.dropped++
+		return
+	}
+	token, size, err := c.snapshot(ctx, name)
+	if err != nil {
+		if ctx.Err() == nil {
+			c.dropped++
+		}
+		return
+	}
+	c.bytes += size
+	c.files = append(c.files, tool.JobFile{Path: workspace.Format(name), Size: size, Token: token})
+}
+
+var errNotTaken = errors.New("not a file that is collected")
+
+func (c *collector) snapshot(ctx context.Context, name string) (token string, size int64, err error) {
+	f, err := c.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", 0, err
+	}
+	if !info.Mode().IsRegular() || c.bytes+info.Size() > maxBytes {
+		return "", 0, errNotTaken
+	}
+	return c.exports.Create(ctx, f)
+}

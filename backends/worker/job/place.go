@@ -1,0 +1,248 @@
+package job
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+	"github.com/caisson-dev/caisson/backends/worker/process"
+	"github.com/caisson-dev/caisson/backends/worker/workspace"
+)
+
+// lockFile, in a job's directory and beside what the job may write, is locked as
+// long as the job's worker lives.
+const lockFile = "lock"
+
+// place is the directory of one job, its worker's lock on it and, in it, what the
+// job has.
+type place struct {
+	process.Place
+	parent, name string
+	lock         *endpoint.Lock
+}
+
+// newPlace makes a directory, where programs in it can be executed if there is
+// such a place.
+func (r *Runner) newPlace() (*place, error) {
+	p, err := makePlace(r.o.Dir)
+	if err != nil {
+		return nil, tool.Errorf(tool.Internal, "make a directory for the job: %w", err).WithPath(r.o.Dir).WithDisk(r.o.Dir)
+	}
+	if !noexec(p.Dir) || noexec(r.o.Root.Dir()) {
+		return p, nil
+	}
+	other, err := makePlace(r.inWorkspace())
+	if err != nil {
+		return p, nil // scripts run all the same: their interpreter is elsewhere
+	}
+	if err := p.remove(); err != nil {
+		r.o.Log.Warn("a directory was not removed", "directory", p.Dir, "error", err)
+	}
+	return other, nil
+}
+
+func makePlace(parent string) (*place, error) {
+	for try := 1; ; try++ {
+		p, err := tryPlace(parent)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) || try == maxTries {
+			return p, err
+		}
+		// Somebody has removed the parent, which was empty, or swept the new one.
+	}
+}
+
+func tryPlace(parent string) (_ *place, err error) {
+	p := &place{parent: parent, name: strings.ToLower(rand.Text()[:16])}
+	base := filepath.Join(parent, p.name)
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(base, 0o700); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.remove())
+		}
+	}()
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	if p.lock, err = endpoint.Acquire(now, filepath.Join(base, lockFile)); err != nil {
+		return nil, err
+	}
+	p.Dir = filepath.Join(base, "job")
+	p.Work, p.Temp = filepath.Join(p.Dir, "work"), filepath.Join(p.Dir, "tmp")
+	for _, dir := range []string{p.Dir, p.Work, p.Temp} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// remove removes the directory, and the parent when nothing else is in it.
+func (p *place) remove() error {
+	err := removeTree(p.parent, p.name)
+	if p.lock != nil {
+		err = errors.Join(err, p.lock.Unlock())
+	}
+	_ = os.Remove(p.parent) // mostly there are others in it
+	return err
+}
+
+// write writes a file that is not there yet into dir.
+func (p *place) write(dir, name string, data []byte) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return write(root, name, data)
+}
+
+// write writes a file that is not there yet, which may be a program.
+func write(root *os.Root, name string, data []byte) error {
+	if dir := path.Dir(name); dir != "." {
+		if err := root.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+// removeTree removes what is called name in dir, and what is in it. A job may
+// have left directories that not even their owner may write.
+func removeTree(dir, name string) error {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err = root.RemoveAll(name); !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	if err := open(root, name, 0); err != nil {
+		return err
+	}
+	return root.RemoveAll(name)
+}
+
+// open gives the owner of the directories below name their rights back.
+func open(root *os.Root, name string, depth int) error {
+	if err := root.Chmod(name, 0o700); err != nil || depth > maxDepth {
+		return err
+	}
+	entries, err := list(root, name)
+	for _, e := range entries {
+		if e.IsDir() {
+			err = errors.Join(err, open(root, path.Join(name, e.Name()), depth+1))
+		}
+	}
+	return err
+}
+
+// sweep removes from dir what jobs have left whose workers died. Nobody else's
+// jobs run there, but in a workspace that containers share.
+func sweep(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, e := range entries {
+		err = errors.Join(err, sweepOne(now, dir, e))
+	}
+	_ = os.Remove(dir) // unless somebody's is left in it
+	return err
+}
+
+func sweepOne(now context.Context, dir string, e fs.DirEntry) error {
+	lock, err := endpoint.AcquireExisting(now, filepath.Join(dir, e.Name(), lockFile))
+	switch {
+	case err == nil:
+		return errors.Join(removeTree(dir, e.Name()), lock.Unlock())
+	case errors.Is(err, endpoint.ErrLocked):
+		return nil // it runs
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	info, err := e.Info()
+	if errors.Is(err, fs.ErrNotExist) || err == nil && time.Since(info.ModTime()) < unlockedAge {
+		return nil
+	}
+	return errors.Join(err, removeTree(dir, e.Name()))
+}
+
+// inputs is where a job's input files go and its outputs are looked for.
+type inputs interface {
+	write(name string, data []byte) error
+	directory() *os.Root
+	close()
+}
+
+// ownInputs are those of a job in its own directory.
+type ownInputs struct{ root *os.Root }
+
+func (p *place) own() (inputs, error) {
+	root, err := os.OpenRoot(p.Work)
+	if err != nil {
+		return nil, tool.Errorf(tool.Internal, "open the job's directory: %w", err).WithPath(p.Work)
+	}
+	return ownInputs{root}, nil
+}
+
+func (o ownInputs) write(name string, data []byte) error { return write(o.root, name, data) }
+func (o ownInputs) directory() *os.Root                  { return o.root }
+func (o ownInputs) close()                               { o.root.Close() }
+
+// cwdInputs are those of a job in the workspace: written as tools write.
+type cwdInputs struct {
+	ownInputs
+	workspace *workspace.Root
+	base      string
+}
+
+func (r *Runner) inCWD(q tool.JobRequest) (inputs, error) {
+	base, err := r.o.Root.Name(q.CWD)
+	if err != nil {
+		return nil, err
+	}
+	if len(q.Inputs) > 0 && (q.Mode == tool.ReadOnly || q.Actor.Kind == tool.ActorSideChat) {
+		return nil, tool.Errorf(tool.Denied, "input files in the workspace are written, and this job may only read").WithPath("cwd").
+			WithHint("run it without cwd, in a directory of its own")
+	}
+	root, err := r.o.Root.OpenRoot(base)
+	var known *tool.Error
+	switch {
+	case errors.As(err, &known):
+		return nil, err
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrPermission):
+		return nil, tool.Errorf(tool.InvalidParams, "the job's directory %q cannot be used: %w", q.CWD, err).WithPath("cwd")
+	case err != nil:
+		return nil, tool.Errorf(tool.Internal, "open the job's directory: %w", err).WithPath("cwd")
+	}
+	return cwdInputs{ownInputs{root}, r.o.Root, base}, nil
+}
+
+func (c cwdInputs) write(name string, data []byte) error {
+	_, err := c.workspace.Write(path.Join(c.base, name), data, workspace.WriteOptions{})
+	return err
+}
