@@ -37,8 +37,12 @@ func (b *Backend) stopWorker(ctx context.Context, at backends.Binding, then func
 	}
 	ctx, cancel := context.WithTimeout(ctx, budget+stopSlack)
 	defer cancel()
-	lock, err := endpoint.AcquireExisting(ctx, worker.LockPath(state, at.Session))
+	path := worker.LockPath(state, at.Session)
+	lock, err := endpoint.AcquireExisting(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); err == nil {
+			return nil // another call has removed it all, and this is of the worker that came after
+		}
 		return then() // no worker got as far as that, or another call has removed it all
 	}
 	if err != nil {
