@@ -1,0 +1,49 @@
+// Package plugins keeps registered WebAssembly tools and the sources of tool
+// packs, and checks the arguments of their calls.
+//
+//	<dir>/blobs/<sha256>          a module, or the source of a pack
+//	      listings/<sha256>.json  what the module's own action list answered
+//	      names/<name>.json       a registered [Plugin]
+//	      lock                    held while one of them is changed
+//
+// Directories are 0700 and files 0600; files are replaced atomically. Two services
+// may share the directory. It runs no module and knows no session: both come from
+// whoever asks.
+package plugins
+
+import "time"
+
+const (
+	// format is the version of the files. A listing of another one is made anew.
+	format = 1
+	// MaxModule is the longest module, in bytes. Compilers write up to some ten
+	// MiB; the engine keeps several times as much.
+	MaxModule = 64 << 20
+	// maxNames is how many plugins may be registered: each adds its tools to what
+	// a model reads.
+	maxNames = 256
+	// maxRecord bounds what is read of a record, in bytes: a listing holds at most
+	// [plugin.MaxList], written with its white space.
+	maxRecord = 4 << 20
+	// youth is how long a blob that nobody names is kept: somebody may just be
+	// registering it, or opening a session with it.
+	youth = time.Hour
+	// listTimeout is how long a module may take to list its tools.
+	listTimeout = 30 * time.Second
+
+	// maxFaults is how many faults of a call's arguments are told: a model mends
+	// them together, and more of them have one cause.
+	maxFaults = 20
+	// maxFault is the longest text of a fault, in bytes.
+	maxFault = 300
+	// maxEffort is how much work the check of one call's arguments may be, in
+	// comparisons or the like: about half a second. A schema may ask for more than
+	// any machine could do.
+	maxEffort = 8_000_000
+	// maxNodes is how many values a schema may have.
+	maxNodes = 20_000
+	// maxSchemaDepth is how deep a schema may nest, and maxArgumentsDepth how deep
+	// arguments may: both are walked by recursion.
+	maxSchemaDepth    = 64
+	maxArgumentsDepth = 256
+)
