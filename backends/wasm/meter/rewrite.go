@@ -1,5 +1,169 @@
 package meter
 
-func instrument(module []byte, o Options) (Module, error) {
-	return Module{}, &Error{Reason: "not instrumented"}
+import (
+	"fmt"
+	"math"
+)
+
+func instrument(src []byte, o Options) (Module, error) {
+	if o.MaxSize == 0 {
+		o.MaxSize = DefaultMaxSize
+	}
+	if o.MaxTableElements == 0 {
+		o.MaxTableElements = DefaultMaxTableElements
+	}
+	m := &module{src: src, maxTable: o.MaxTableElements, rangedIndex: map[rangeKey]uint32{}}
+	if err := m.read(min(o.MaxSize, math.MaxInt32)); err != nil {
+		return Module{}, err
+	}
+	out := m.write()
+	if limit := m.maxGrown(); len(out) > limit {
+		return Module{}, &Error{Reason: fmt.Sprintf("it would grow to %d bytes, %d are the limit", len(out), limit)}
+	}
+	return Module{Bytes: out, Charges: m.charges, Functions: m.written[sectionCode].count}, nil
+}
+
+// maxGrown is how large the module may become.
+func (m *module) maxGrown() int { return MaxGrowth*len(m.src) + MaxGrowthBytes }
+
+// code rewrites the functions' bodies.
+func (m *module) code(r *reader) {
+	n := r.count()
+	out := make([]byte, 0, r.left()*3/2)
+	b := &body{m: m}
+	var one []byte
+	for range n {
+		at := r.pos
+		size := r.count()
+		from := r.pos
+		r.skip(size)
+		if r.err == nil && size > maxBodySize {
+			r.fail(at, "a function has %d bytes, %d are the limit", size, maxBodySize)
+		}
+		if r.err != nil {
+			return
+		}
+		start := b.walk(from, from+size)
+		if b.r.err != nil {
+			r.err = b.r.err
+			return
+		}
+		one = append(one[:0], m.src[from:start]...)
+		one = m.splice(one, start, from+size, b.edits)
+		out = append(appendU32(out, uint32(len(one))), one...)
+		if len(out) > m.maxGrown() {
+			r.fail(at, "it would grow to more than %d bytes", m.maxGrown())
+			return
+		}
+	}
+	m.written[sectionCode] = section{count: n, body: out}
+}
+
+// splice appends a body's instructions with its edits.
+func (m *module) splice(out []byte, from, to int, edits []edit) []byte {
+	for _, e := range edits {
+		if e.kind == editCharge && e.value == 0 {
+			continue
+		}
+		out = append(out, m.src[from:e.at]...)
+		from = int(e.end)
+		switch e.kind {
+		case editCharge:
+			m.charges++
+			out = m.charge(out, e.value)
+		case editCall:
+			out = appendIndexed(out, opCall, e.value)
+		case editRefFunc:
+			out = appendIndexed(out, opRefFunc, e.value)
+		}
+	}
+	return append(out, m.src[from:to]...)
+}
+
+// write puts the module together: its sections, and in their vectors what is added.
+func (m *module) write() []byte {
+	types := m.written[sectionType]
+	known := map[signature]uint32{}
+	typeOf := func(s signature) uint32 {
+		i, ok := known[s]
+		if !ok {
+			i = uint32(types.count)
+			known[s] = i
+			types.add(appendType(nil, s))
+		}
+		return i
+	}
+
+	imports := m.written[sectionImport]
+	refuel := appendName(appendName(nil, ImportModule), ImportRefuel)
+	refuel = append(refuel, kindFunction)
+	imports.add(appendU32(refuel, typeOf(signature{"\x7e\x7e", "\x7e"})))
+
+	functions, code := m.written[sectionFunction], m.written[sectionCode]
+	define := func(s signature, body []byte) {
+		functions.add(appendU32(nil, typeOf(s)))
+		code.add(append(appendU32(nil, uint32(len(body))), body...))
+	}
+	define(signature{"\x7e", ""}, m.need([]byte{0}))
+	define(signature{"\x7e", ""}, m.spend([]byte{0}))
+	for _, k := range m.rangedKeys {
+		define(m.rangedSignature(k), m.rangedBody(nil, k))
+	}
+
+	globals := m.written[sectionGlobal]
+	globals.add(append(appendI64Const([]byte{typeI64, 1}, 0), opEnd))
+
+	exports := m.written[sectionExport]
+	exports.add(appendU32(append(appendName(nil, ExportFuel), kindGlobal), m.fuel()))
+
+	out := make([]byte, 0, len(m.src)+len(code.body)-len(code.body)/2)
+	out = append(out, header...)
+	out = types.append(out, sectionType)
+	out = imports.append(out, sectionImport)
+	out = functions.append(out, sectionFunction)
+	out = m.boundedTables().append(out, sectionTable)
+	out = m.written[sectionMemory].append(out, sectionMemory)
+	out = globals.append(out, sectionGlobal)
+	out = exports.append(out, sectionExport)
+	if m.hasStart {
+		out = appendSection(out, sectionStart, appendU32(nil, m.start))
+	}
+	out = m.written[sectionElement].append(out, sectionElement)
+	if m.hasCount {
+		out = appendSection(out, sectionDataCount, appendU32(nil, uint32(m.dataSegments)))
+	}
+	out = code.append(out, sectionCode)
+	out = m.written[sectionData].append(out, sectionData)
+	if names := m.renumberedNames(); names != nil {
+		out = appendSection(out, sectionCustom, append(appendName(nil, "name"), names...))
+	}
+	return out
+}
+
+// add appends an element.
+func (s *section) add(element []byte) {
+	s.count++
+	s.body = append(s.body, element...)
+}
+
+func (s section) append(out []byte, id byte) []byte {
+	if s.count == 0 {
+		return out
+	}
+	count := appendU32(nil, uint32(s.count))
+	out = appendU32(append(out, id), uint32(len(count)+len(s.body)))
+	return append(append(out, count...), s.body...)
+}
+
+func appendSection(out []byte, id byte, content []byte) []byte {
+	return append(appendU32(append(out, id), uint32(len(content))), content...)
+}
+
+func appendName(out []byte, name string) []byte {
+	return append(appendU32(out, uint32(len(name))), name...)
+}
+
+func appendType(out []byte, s signature) []byte {
+	out = append(out, 0x60)
+	return appendName(appendName(out, s.params), s.results)
 }
