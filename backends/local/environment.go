@@ -215,8 +215,12 @@ func (e *environment) Processes() backends.Processes { return processes{e} }
 // its worker does, so that only processes are heard of.
 func (e *environment) Events() backends.Events { return e.events }
 
-// Export streams a snapshot; present_artifact always runs in the near half.
-func (e *environment) Export(_ context.Context, token string) (io.ReadCloser, error) {
+// Export streams a snapshot. Those of jobs are in the far half; present_artifact
+// always runs in the near one.
+func (e *environment) Export(ctx context.Context, token string) (io.ReadCloser, error) {
+	if content, ok, err := e.exportOfWorker(ctx, token); ok {
+		return content, err
+	}
 	_, done, err := e.begin(context.Background())
 	if err != nil {
 		return nil, err

@@ -36,6 +36,9 @@ const (
 	// programGrace is what a program may take beyond its own timeout to end by it
 	// and answer.
 	programGrace = 5 * time.Second
+	// jobGrace is what a job may take beyond its own timeout to be ended, and for
+	// what it left to be collected.
+	jobGrace = 60 * time.Second
 	// probeGrace is how long a probe that is out of time waits for a late answer.
 	probeGrace = time.Second
 	// quiesceTimeout is how long calls in flight may take to end when the
@@ -62,6 +65,8 @@ const (
 	defaultRead = 32 << 10
 	maxRead     = 16 << 20
 	maxTextRead = 2 << 20
+	// maxJobFiles is how many files a job may leave.
+	maxJobFiles = 10_000
 	// maxExport is the largest export, in bytes.
 	maxExport = 256 << 20
 

@@ -80,6 +80,7 @@ type Options struct {
 	Log *slog.Logger
 
 	programGrace time.Duration // shorter in tests
+	jobGrace     time.Duration
 }
 
 // Environment is one environment behind a Host. It connects again by itself:
@@ -142,6 +143,9 @@ func newEnvironment(h Host, b backends.Binding, o Options) *Environment {
 	}
 	if o.programGrace <= 0 {
 		o.programGrace = programGrace
+	}
+	if o.jobGrace <= 0 {
+		o.jobGrace = jobGrace
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
