@@ -12,6 +12,7 @@ import (
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session/config"
+	"github.com/caisson-dev/caisson/session/plugins"
 	"github.com/caisson-dev/caisson/session/store"
 )
 
@@ -28,6 +29,8 @@ type Options struct {
 	Registry *backends.Registry
 	// Artifacts receives what sessions publish.
 	Artifacts *artifacts.Store
+	// Plugins holds the registered tools; nil is a service without any.
+	Plugins *plugins.Store
 	// Sink is told what happens; nil drops it.
 	Sink Sink
 	// Log gets what nobody else can be told; nil drops it.

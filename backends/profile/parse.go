@@ -55,6 +55,17 @@ func BuiltIn(d Defaults) Profile {
 	return p
 }
 
+// Modules is the name of the built-in profile that registered WebAssembly tools
+// run in which have no other. No written profile can be called so.
+const Modules = "wasm:built-in"
+
+// BuiltInModules is the profile [Modules]: the defaults of wasm, and no directory.
+func BuiltInModules(d Defaults) Profile {
+	p := Profile{Name: Modules, Backend: WASM}
+	p.fill(d, nil)
+	return p
+}
+
 // Parse validates the profile that is written as raw, one JSON object, and
 // fills in its defaults. An error is an [*Error] whose path begins below the
 // profile. The name is not checked; see [CheckName].

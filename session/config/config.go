@@ -137,6 +137,9 @@ func (c *Config) Profile(name string) (profile.Profile, bool) {
 // Local is the built-in profile.
 func (c *Config) Local() profile.Profile { return profile.BuiltIn(c.defaults()) }
 
+// Modules is the built-in profile of registered tools that name none.
+func (c *Config) Modules() profile.Profile { return profile.BuiltInModules(c.defaults()) }
+
 func (c *Config) defaults() profile.Defaults {
 	return profile.Defaults{Timeout: c.Execution.Timeout, MaxOutputBytes: c.Execution.MaxOutputBytes}
 }

@@ -18,6 +18,8 @@ type Place struct {
 	// in it, so that one that was removed and made anew by others is not taken
 	// for it.
 	Incarnation string `json:"incarnation,omitempty"`
+	// Packs are the tool packs in it.
+	Packs []Pack `json:"packs,omitempty"`
 }
 
 // Override sends the tools that a glob over "group.tool" matches to the place of

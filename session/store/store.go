@@ -78,6 +78,8 @@ type Session struct {
 	// say what goes there, in the order of writing.
 	Places    []Place    `json:"places,omitempty"`
 	Overrides []Override `json:"overrides,omitempty"`
+	// Plugins are the registered tools that the session has.
+	Plugins []Plugin `json:"plugins,omitempty"`
 
 	ParentID   string            `json:"parent_id,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`

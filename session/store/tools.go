@@ -1,0 +1,19 @@
+package store
+
+// Plugin is a WebAssembly module whose tools a session has, from when it was
+// opened on.
+type Plugin struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+	// Profile is that of the session's place where it runs; "" is the place that
+	// runs the session's plugins.
+	Profile string `json:"profile,omitempty"`
+}
+
+// Pack is an executable inside a place that offers tools.
+type Pack struct {
+	Name    string   `json:"name"`
+	Command []string `json:"command"`
+	// SHA256 is that of its source; "" for one that is in the environment already.
+	SHA256 string `json:"sha256,omitempty"`
+}
