@@ -143,7 +143,7 @@ func TestRefusedAuthentication(t *testing.T) {
 	}{
 		{"unknown key", plain, stranger, []string{"accepts none of the keys", stranger.Fingerprint(t), stranger.File, "publickey"}, []string{"ssh-keygen -t ed25519", fmt.Sprintf("-p %d", plain.Port), "ssh-copy-id", plain.User + "@box"}},
 		{"encrypted key", plain, encrypted, []string{"would accept the key", encrypted.File, "encrypted"}, []string{"ssh-add " + encrypted.File}},
-		{"passwords alone", passwords, key, []string{"does not take keys", "it takes password"}, []string{"ssh-copy-id"}},
+		{"passwords alone", passwords, key, []string{"does not take keys", "it takes password"}, []string{"ssh-copy-id", "SSH_ASKPASS"}},
 		{"second factor", second, key, []string{"accepts publickey", "second factor (password)"}, []string{"SSH_ASKPASS"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

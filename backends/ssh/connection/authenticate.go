@@ -148,7 +148,7 @@ func (e *authError) public() *tool.Error {
 	case a.wanted != nil:
 		return out.WithHint("see whether the ssh agent asks for leave to use the key; ssh-add -T %s tries it", Quote(a.wanted.source))
 	case !slices.Contains(a.methods, publicKey) && len(a.methods) > 0:
-		return out.WithHint("have PubkeyAuthentication switched on in the machine's sshd_config, and %s", a.hop.setUpKey())
+		return out.WithHint("have PubkeyAuthentication switched on in the machine's sshd_config, and %s; or set SSH_ASKPASS to a program that asks for what the machine wants", a.hop.setUpKey())
 	case a.next < len(a.keys):
 		return out.WithHint("name the right key with IdentityFile and set IdentitiesOnly yes in the ssh configuration")
 	default:

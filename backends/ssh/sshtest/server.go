@@ -47,6 +47,9 @@ type Options struct {
 	NoSFTP bool
 	// Banner is shown before authentication.
 	Banner string
+	// PAM, unless empty, is the stack that the server asks about who logs in, as a
+	// file of /etc/pam.d: it alone sees that folder so. Only root can start one.
+	PAM string
 	// Lines are further lines of sshd_config, which win over those above.
 	Lines []string
 }
@@ -95,7 +98,7 @@ func Start(t testing.TB, o Options) *Server {
 		s.Port = freePort(t)
 		s.Addr = net.JoinHostPort(s.Host, strconv.Itoa(s.Port))
 		write(t, filepath.Join(dir, "sshd_config"), s.config(t, dir, o))
-		err := s.start(dir)
+		err := s.start(sshd(t, dir, o))
 		if err == nil {
 			break
 		}
@@ -123,11 +126,15 @@ func (s *Server) config(t testing.TB, dir string, o Options) string {
 	if maxSessions == 0 {
 		maxSessions = 100
 	}
+	usePAM := "no"
+	if o.PAM != "" {
+		usePAM = "yes"
+	}
 	fmt.Fprintf(&b, `ListenAddress %s
 PidFile none
 AuthorizedKeysFile %s
 StrictModes no
-UsePAM no
+UsePAM %s
 UseDNS no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
@@ -138,7 +145,7 @@ AllowStreamLocalForwarding no
 MaxStartups 100
 MaxSessions %d
 LogLevel VERBOSE
-`, s.Addr, filepath.Join(dir, "authorized_keys"), maxSessions)
+`, s.Addr, filepath.Join(dir, "authorized_keys"), usePAM, maxSessions)
 	for _, key := range s.HostKeys {
 		fmt.Fprintf(&b, "HostKey %s\n", key.File)
 		if o.HostCA != nil {
@@ -163,10 +170,26 @@ LogLevel VERBOSE
 	return b.String()
 }
 
+// sshd is the command of a server whose sshd_config lies in dir.
+func sshd(t testing.TB, dir string, o Options) []string {
+	t.Helper()
+	argv := []string{sshdPath, "-D", "-e", "-f", filepath.Join(dir, "sshd_config")}
+	if o.PAM == "" {
+		return argv
+	}
+	stacks := filepath.Join(dir, "pam.d")
+	if err := os.MkdirAll(stacks, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(stacks, "sshd"), o.PAM)
+	// Each of these becomes the next, so that the server is the process that is started.
+	return append([]string{"unshare", "--mount", "/bin/sh", "-c", `mount --bind "$0" /etc/pam.d && exec "$@"`, stacks}, argv...)
+}
+
 // start starts the server and waits until it listens.
-func (s *Server) start(dir string) error {
+func (s *Server) start(argv []string) error {
 	// The server ends in Stop.
-	s.cmd = exec.Command(sshdPath, "-D", "-e", "-f", filepath.Join(dir, "sshd_config")) //nolint:noctx // ended by Stop
+	s.cmd = exec.Command(argv[0], argv[1:]...) //nolint:noctx // ended by Stop
 	s.cmd.Stderr = s.log
 	// What sessions leave behind may hold on to the log.
 	s.cmd.WaitDelay = time.Second
