@@ -66,6 +66,9 @@ type Lacks struct {
 	// Shared: an environment of several sessions at once. The lack must be
 	// answered by a refusal of profiles that ask for it.
 	Shared string
+	// Jobs: job/run. The lack must be answered by an unsupported error that names
+	// jobs.
+	Jobs string
 }
 
 // need is a set of what a test cannot do without.
@@ -77,6 +80,7 @@ const (
 	needLandlock
 	needReattach
 	needShared
+	needJobs
 )
 
 // missing is why the environment does not have all of n, or "".
@@ -85,7 +89,7 @@ func (l Lacks) missing(n need) string {
 	for _, m := range []struct {
 		need   need
 		reason string
-	}{{needShell, l.Shell}, {needGit, l.Git}, {needLandlock, l.Landlock}, {needReattach, l.Reattach}, {needShared, l.Shared}} {
+	}{{needShell, l.Shell}, {needGit, l.Git}, {needLandlock, l.Landlock}, {needReattach, l.Reattach}, {needShared, l.Shared}, {needJobs, l.Jobs}} {
 		if n&m.need != 0 && m.reason != "" {
 			why = append(why, m.reason)
 		}
@@ -110,7 +114,7 @@ func Run(t *testing.T, h Harness) {
 	}
 	for _, part := range [][]test{
 		fileTests(), pathTests(), searchTests(), commandTests(), processTests(),
-		confinementTests(), exportTests(), lifeTests(), loadTests(), sharedTests(),
+		confinementTests(), exportTests(), lifeTests(), loadTests(), sharedTests(), jobTests(),
 	} {
 		for _, tt := range part {
 			t.Run(tt.name, func(t *testing.T) {

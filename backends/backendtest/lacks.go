@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -38,6 +39,19 @@ func testLacks(t *testing.T, h Harness) {
 		} else if err != nil {
 			w.refusal("git", err, "git", tool.Unsupported)
 		}
+	})
+	t.Run("Jobs", func(t *testing.T) {
+		if h.Lacks.Jobs == "" {
+			t.Log("it runs jobs")
+			return
+		}
+		w := newWorld(t, h)
+		w.open()
+		if _, ok := w.env.(backends.JobRunner); !ok {
+			return
+		}
+		_, err := w.tryJob(w.Context(), backends.JobRequest{Argv: []string{"true"}})
+		w.refusal("job/run", err, "job", tool.Unsupported)
 	})
 	t.Run("Landlock", func(t *testing.T) {
 		if h.Lacks.Landlock == "" {

@@ -31,6 +31,9 @@ type world struct {
 	*testing.T
 	h       Harness
 	backend backends.Backend
+	// last is what the environment is removed with: backends that are made in the
+	// course of a test are closed before that.
+	last    backends.Backend
 	binding backends.Binding
 	env     backends.Environment
 	fs      backends.FileSystem
@@ -53,6 +56,7 @@ func newWorld(t *testing.T, h Harness) *world {
 func newWorldWith(t *testing.T, h Harness, mode, ceiling tool.Mode) *world {
 	t.Helper()
 	w := &world{T: t, h: h, mode: mode, backend: h.Backend(t)}
+	w.last = w.backend
 	w.binding = backends.Binding{
 		Session:     "suite-" + random(6),
 		Environment: "caisson-" + random(16),
@@ -151,7 +155,7 @@ func (w *world) shutdown(ctx context.Context) {
 
 func (w *world) remove(ctx context.Context) {
 	if !w.removed {
-		if err := w.backend.Remove(ctx, w.binding); err != nil {
+		if err := w.last.Remove(ctx, w.binding); err != nil {
 			w.Errorf("remove: %v", describe(err))
 		}
 		w.removed = true

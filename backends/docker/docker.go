@@ -17,12 +17,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"sync"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/remote"
+	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // Options say where the backend finds what it needs on this side.
@@ -53,6 +55,7 @@ type Backend struct {
 	users    users
 
 	mu      sync.Mutex
+	closed  bool
 	engines map[string]*engine
 }
 
@@ -132,6 +135,9 @@ func (b *Backend) engineFor(p profile.Profile) (*engine, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.closed {
+		return nil, tool.Errorf(tool.BackendUnavailable, "the docker backend was closed: %w", net.ErrClosed)
+	}
 	if e := b.engines[chosen.key()]; e != nil {
 		return e, nil
 	}
@@ -196,8 +202,8 @@ func endpointOf(p profile.Profile) string {
 	return "the docker daemon"
 }
 
-// Close ends the connections to daemons. Environments live on, but those that
-// were opened through this value cannot reconnect.
+// Close ends the connections to daemons, and no other is made through this value.
+// Environments live on, but those that were opened through it cannot reconnect.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -206,6 +212,7 @@ func (b *Backend) Close() error {
 		all = append(all, e.close())
 	}
 	clear(b.engines)
+	b.closed = true
 	return errors.Join(all...)
 }
 

@@ -132,10 +132,16 @@ func (e *engine) connect(ctx context.Context, network, address string) (net.Conn
 		return nil, net.ErrClosed
 	}
 	conn, err := e.reach(ctx, network, address)
-	if hold, ok := ctx.Value(heldConn{}).(func(net.Conn)); ok && err == nil {
+	if err != nil {
+		return nil, err
+	}
+	if e.gate.closed.Load() { // meanwhile: nobody is left who would close it
+		return nil, errors.Join(net.ErrClosed, conn.Close())
+	}
+	if hold, ok := ctx.Value(heldConn{}).(func(net.Conn)); ok {
 		hold(conn)
 	}
-	return conn, err
+	return conn, nil
 }
 
 // close ends idle connections, and no new ones are made. A request that is

@@ -3,12 +3,15 @@ package docker
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
@@ -60,6 +63,51 @@ func TestConnectionsEndAfterClose(t *testing.T) {
 	case <-closed:
 	case <-time.After(10 * time.Second): // less than an idle connection is kept
 		t.Error("the connection is still open")
+	}
+}
+
+// A connection that is there only after the engine was closed is closed too: nobody
+// would do so later.
+func TestLateConnection(t *testing.T) {
+	e := must(newEngine(endpoint{Host: "unix://" + filepath.Join(privateDir(t), "d.sock")}))(t)
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	dialling, dialled := make(chan struct{}), make(chan struct{})
+	e.dial = func(context.Context, string, string) (net.Conn, error) {
+		close(dialling)
+		<-dialled
+		return ours, nil
+	}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := e.connect(t.Context(), "unix", "d.sock")
+		failed <- err
+	}()
+	<-dialling
+	if err := e.close(); err != nil {
+		t.Fatal(err)
+	}
+	close(dialled)
+	if err := <-failed; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the dial: %v", err)
+	}
+	if _, err := theirs.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection is still open: %v", err)
+	}
+}
+
+// A backend that was closed makes no connection that nobody would close.
+func TestClosedBackend(t *testing.T) {
+	b := New(Options{Getenv: func(string) string { return "" }})
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	binding := backends.Binding{Environment: "caisson-1", Profile: profile.Profile{Backend: profile.Docker}}
+	_, opened := b.Open(t.Context(), binding, nil)
+	for what, err := range map[string]error{"remove": b.Remove(t.Context(), binding), "open": opened} {
+		if !errors.Is(err, net.ErrClosed) || tool.KindOf(err) != tool.BackendUnavailable {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 
