@@ -9,6 +9,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/rpc/protocol"
+	"github.com/caisson-dev/caisson/session"
 )
 
 // protocolError is an error that JSON-RPC has a code of its own for.
@@ -39,6 +40,9 @@ func wireError(err error, r *request) *jsonrpc2.Error {
 	}
 	if r != nil {
 		r.locate(&data)
+	}
+	if at, ok := errors.AsType[*session.PlaceError](err); ok {
+		data.Profile, data.Backend = at.Profile, at.Backend
 	}
 	return withData(code, err.Error(), data)
 }

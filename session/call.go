@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
@@ -78,27 +79,15 @@ const (
 	maxActorID = 256
 )
 
+// in says which place the call runs in.
+func (x *Execution) in(p *place) {
+	x.Profile, x.Backend = p.saved.Profile.Name, p.saved.Profile.Backend
+}
+
 func newID() string {
 	b := make([]byte, 10)
 	rand.Read(b) // never fails
 	return hex.EncodeToString(b)
-}
-
-// Tools lists what the session's environment offers.
-func (m *Manager) Tools(ctx context.Context, id string) ([]Tool, error) {
-	var all []Tool
-	err := m.withSession(ctx, id, func(ctx context.Context, s *live) error {
-		env, err := s.main.environment(ctx, nil)
-		if err != nil {
-			return err
-		}
-		list, err := s.main.descriptions(ctx, env)
-		for _, d := range list {
-			all = append(all, Tool{d, s.main.saved.Profile.Name})
-		}
-		return err
-	})
-	return all, err
 }
 
 // Call runs one tool in the session's environment.
@@ -112,13 +101,17 @@ func (m *Manager) Call(ctx context.Context, r CallRequest) (CallResult, error) {
 	}
 	x := Execution{Tool: r.Name, CallID: r.CallID, Actor: r.Actor, RunID: r.RunID, NodeName: r.NodeName}
 	var result CallResult
-	p, err := s.placeFor(toolGroup(r.Name), r.Name)
+	p, err := s.placeFor(tool.GroupOf(r.Name), r.Name)
 	if err != nil {
 		return CallResult{}, err
 	}
 	err = s.execute(ctx, p, x, func(ctx context.Context, x *Execution) error {
+		p, err := s.locate(ctx, p, r)
+		x.in(p)
 		result = CallResult{CallID: x.CallID, Backend: x.Backend, Profile: x.Profile}
-		result.Result, err = p.call(ctx, r, x.CallID)
+		if err == nil {
+			result.Result, err = p.call(ctx, r, x.CallID)
+		}
 		result.Duration = m.o.Now().Sub(x.StartedAt)
 		return err
 	})
@@ -194,7 +187,7 @@ func (s *live) execute(ctx context.Context, p *place, x Execution, f func(ctx co
 		x.Actor.ID = s.id
 	}
 	x.SessionID, x.StartedAt = s.id, s.m.o.Now()
-	x.Profile, x.Backend = p.saved.Profile.Name, p.saved.Profile.Backend
+	x.in(p)
 
 	s.mu.Lock()
 	if s.calls[x.CallID] {
@@ -206,6 +199,9 @@ func (s *live) execute(ctx context.Context, p *place, x Execution, f func(ctx co
 	s.mu.Unlock()
 
 	err = known(f(ctx, &x))
+	if err != nil {
+		err = at(profile.Profile{Name: x.Profile, Backend: x.Backend}, err)
+	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()

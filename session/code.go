@@ -94,7 +94,7 @@ func (p *place) runCode(ctx context.Context, r CodeRequest) (backends.CodeResult
 		return backends.CodeResult{}, tool.Errorf(tool.Unsupported, "the environment of the profile %q runs no programs", p.saved.Profile.Name).
 			WithHint("Call its tools one by one, or choose a profile whose environment runs programs.")
 	}
-	own, err := p.descriptions(ctx, env)
+	own, err := p.s.offers(ctx)
 	if err != nil {
 		return backends.CodeResult{}, err
 	}
@@ -115,11 +115,11 @@ func (p *place) runCode(ctx context.Context, r CodeRequest) (backends.CodeResult
 }
 
 // programTools are the tools that a program may call.
-func programTools(r CodeRequest, own []tool.Description) ([]tool.Description, error) {
+func programTools(r CodeRequest, own []Tool) ([]tool.Description, error) {
 	all := slices.Clone(r.Offered)
 	for _, d := range own {
 		if !named(all, d.Name) {
-			all = append(all, d)
+			all = append(all, d.Description)
 		}
 	}
 	if r.Tools == nil {

@@ -47,7 +47,7 @@ func (p *place) environment(ctx context.Context, progress backends.Progress) (ba
 
 	select {
 	case <-o.done:
-		return o.env, o.err
+		return o.env, at(p.saved.Profile, o.err)
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
@@ -62,7 +62,7 @@ func (p *place) environment(ctx context.Context, progress backends.Progress) (ba
 			return o.env, nil
 		}
 	}
-	return nil, ended(ctx, "opening the environment of the session %q", s.id)
+	return nil, at(p.saved.Profile, ended(ctx, "opening the environment of the session %q", s.id))
 }
 
 // startOpening begins an attempt. The caller holds mu.

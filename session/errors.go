@@ -75,6 +75,9 @@ func invalid(path, format string, args ...any) *tool.Error {
 	return tool.Errorf(tool.InvalidParams, format, args...).WithPath(path)
 }
 
+// ConfigError is an error of the user's file as a session's methods give it.
+func ConfigError(err error) error { return known(err) }
+
 func configInvalid(err *config.Error) error {
 	return tool.Errorf(tool.ConfigInvalid, "%w", err).WithPath(err.Path).
 		WithHint("Correct the file; sessions that exist can be resumed meanwhile.")

@@ -25,6 +25,10 @@ type live struct {
 	// main is the place of all that no override sends elsewhere; it never changes.
 	main *place
 
+	// routes say what goes to another place; broken is why they cannot.
+	routes routes
+	broken error
+
 	// starts are the operations that start processes just now.
 	starts claims
 
@@ -44,6 +48,7 @@ func (m *Manager) newLive(saved store.Session, lock *store.Lock) *live {
 	s := &live{m: m, id: saved.ID, lock: lock, folder: saved.Folder, state: known.State, err: known.Err, calls: map[string]bool{}}
 	s.starts.busy = map[string]chan struct{}{}
 	s.life, s.end = context.WithCancelCause(context.Background())
+	s.routes, s.broken = newRoutes(saved.Overrides, saved.All())
 	s.main = newPlace(s, saved.Place)
 	for _, p := range saved.Places {
 		s.beside = append(s.beside, newPlace(s, p))

@@ -134,7 +134,6 @@ func TestNothingIsIgnored(t *testing.T) {
 		"guard rules":   `{"guard": {"rules": [{"tools": ["*"], "action": "deny"}]}}`,
 		"guard rate":    `{"guard": {"rate": {"calls_per_minute": 1}}}`,
 		"guard budget":  `{"guard": {"budget": {"max_calls": 1}}}`,
-		"overrides":     `{"execution_environments": {"overrides": {"shell.*": "box"}, "profiles": {"box": {"backend": "docker", "image": "a"}}}}`,
 		"plugins":       `{"tools": {"plugins": [{"name": "bash", "wasm": "/bash.wasm"}]}}`,
 		"packs":         `{"tools": {"packs": [{"name": "lint", "command": "lint", "profiles": ["local"]}]}}`,
 		"allowed hosts": `{"execution_environments": {"default": "box", "profiles": {"box": {"backend": "docker", "image": "a", "network": "enabled", "allowed_hosts": ["example.org"]}}}}`,

@@ -20,6 +20,9 @@ type processes struct {
 	// foreign maps the service's ids to those of environments whose own are not
 	// unique.
 	foreign map[string]string
+	// seen are processes of the place, by the environment's ids, where a session has
+	// several places.
+	seen map[string]bool
 	// told is how far the events of a process, by the environment's id, have come.
 	told map[string]progress
 	// watchers are closed at the next event of a process.
@@ -36,6 +39,7 @@ const (
 
 func (p *processes) init() {
 	p.foreign = map[string]string{}
+	p.seen = map[string]bool{}
 	p.told = map[string]progress{}
 	p.watchers = map[string]chan struct{}{}
 }
@@ -79,6 +83,22 @@ func (p *processes) environmentID(id string) (string, bool) {
 		return theirs, true
 	}
 	return id, ours(id)
+}
+
+// see notes that a process is here, and knows reports whether that was noted.
+func (p *processes) see(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.seen[id] {
+		bound(p.seen)
+		p.seen[id] = true
+	}
+}
+
+func (p *processes) knows(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen[id]
 }
 
 // bound drops one entry of a map that is full.
@@ -172,6 +192,9 @@ func lost(p tool.Process) bool { return p.TerminalCause == tool.CauseLost }
 
 // view is a process in the editor's words.
 func (p *place) view(r tool.Process) Process {
+	if p.s.divided() {
+		p.processes.see(r.ID)
+	}
 	v := Process{
 		ID: p.processes.serviceID(p.identity(), r.ID), SessionID: p.s.id, OperationID: r.OperationID,
 		Command: r.Command, Argv: r.Argv, CWD: r.CWD, Status: status(r), PID: r.PID,

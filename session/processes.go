@@ -35,21 +35,40 @@ func (m *Manager) withPlace(ctx context.Context, id string, g tool.Group, name s
 			return err
 		}
 		env, err := p.environment(ctx, nil)
-		if err != nil {
-			return err
+		if err == nil {
+			err = f(ctx, p, env)
 		}
-		return f(ctx, p, env)
+		return at(p.saved.Profile, known(err))
 	})
 }
 
 // withProcess runs f on one process of the session, wherever it runs.
 func (m *Manager) withProcess(ctx context.Context, id, process string, f func(ctx context.Context, at *place, p backends.Processes, theirs string) error) error {
-	return m.withPlace(ctx, id, tool.GroupShell, "bash", func(ctx context.Context, at *place, env backends.Environment) error {
-		theirs, err := at.findProcess(ctx, env, process)
+	return m.withSession(ctx, id, func(ctx context.Context, s *live) error {
+		home, err := s.placeFor(tool.GroupProcess, processStart)
 		if err != nil {
 			return err
 		}
-		return f(ctx, at, env.Processes(), theirs)
+		holder, theirs := home, ""
+		if s.divided() {
+			holder, theirs, err = s.holderOf(ctx, home, process, func(ctx context.Context, p *place, env backends.Environment) (string, error) {
+				return p.findProcess(ctx, env, process)
+			})
+			if err == nil && theirs == "" {
+				err = s.noProcess(process)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		env, err := holder.environment(ctx, nil)
+		if err == nil && theirs == "" {
+			theirs, err = holder.findProcess(ctx, env, process)
+		}
+		if err == nil {
+			err = f(ctx, holder, env.Processes(), theirs)
+		}
+		return at(holder.saved.Profile, known(err))
 	})
 }
 
@@ -67,7 +86,11 @@ func (p *place) findProcess(ctx context.Context, env backends.Environment, id st
 			return r.ID, nil
 		}
 	}
-	return "", tool.Errorf(tool.ProcessNotFound, "the session %q has no process %q", p.s.id, id).
+	return "", p.s.noProcess(id)
+}
+
+func (s *live) noProcess(id string) error {
+	return tool.Errorf(tool.ProcessNotFound, "the session %q has no process %q", s.id, id).
 		WithHint("process/list names the processes that there are.")
 }
 
@@ -86,13 +109,9 @@ func (m *Manager) one(ctx context.Context, id, process string, f func(ctx contex
 // ListProcesses lists the session's processes, oldest first.
 func (m *Manager) ListProcesses(ctx context.Context, id string) ([]Process, error) {
 	var all []Process
-	err := m.withPlace(ctx, id, tool.GroupShell, "bash", func(ctx context.Context, p *place, env backends.Environment) error {
-		list, err := env.Processes().List(ctx)
-		if err != nil {
+	err := m.withSession(ctx, id, func(ctx context.Context, s *live) (err error) {
+		if all, err = s.listProcesses(ctx); err != nil {
 			return err
-		}
-		for _, r := range list {
-			all = append(all, p.view(r))
 		}
 		slices.SortStableFunc(all, func(a, b Process) int { return a.StartedAt.Compare(b.StartedAt) })
 		return nil

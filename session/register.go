@@ -214,6 +214,8 @@ func (m *Manager) moduleTools(ctx context.Context, c *config.Config, sum string)
 	var dir string
 	defer func() {
 		if env != nil {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropBudget)
+			defer cancel()
 			err = errors.Join(err, env.Shutdown(ctx))
 		}
 		if dir != "" {

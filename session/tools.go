@@ -1,0 +1,126 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// Tools lists what the session offers: of each of its environments the tools that
+// go there. It opens those that are not open yet.
+func (m *Manager) Tools(ctx context.Context, id string) (all []Tool, err error) {
+	err = m.withSession(ctx, id, func(ctx context.Context, s *live) error {
+		all, err = s.offers(ctx)
+		return err
+	})
+	return all, err
+}
+
+// offers are the tools of all places, those of the main one first.
+func (s *live) offers(ctx context.Context) ([]Tool, error) {
+	places := s.places()
+	lists := make([][]tool.Description, len(places))
+	errs := make([]error, len(places))
+	var asking sync.WaitGroup
+	for i, p := range places {
+		asking.Go(func() { lists[i], errs[i] = p.offers(ctx) })
+	}
+	asking.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, firstOf(errs)
+	}
+	var all []Tool
+	for i, p := range places {
+		for _, d := range lists[i] {
+			all = append(all, Tool{d, p.saved.Profile.Name})
+		}
+	}
+	return all, nil
+}
+
+// firstOf is the first error of a list that has one.
+func firstOf(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// offers are the tools of the place's environment that go there.
+func (p *place) offers(ctx context.Context) ([]tool.Description, error) {
+	env, err := p.environment(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	list, err := p.descriptions(ctx, env)
+	if err != nil {
+		return nil, at(p.saved.Profile, err)
+	}
+	if !p.s.divided() {
+		return list, nil
+	}
+	list = slices.Clone(list)
+	return slices.DeleteFunc(list, func(d tool.Description) bool {
+		to, err := p.s.placeFor(groupOf(d), d.Name)
+		return err != nil || to != p
+	}), nil
+}
+
+// groupOf is the group of a tool. A far end that says none has named a built-in
+// tool, or one of its own.
+func groupOf(d tool.Description) tool.Group {
+	if d.Group == "" {
+		return tool.GroupOf(d.Name)
+	}
+	return d.Group
+}
+
+// divided reports whether tools of the session go to several places.
+func (s *live) divided() bool { return len(s.routes) > 0 }
+
+// locate finds the place that a call goes to where its tool's name alone does not
+// say: p is what that says.
+func (s *live) locate(ctx context.Context, p *place, r CallRequest) (*place, error) {
+	if !s.divided() {
+		return p, nil
+	}
+	switch g := tool.GroupOf(r.Name); {
+	case g == tool.GroupProcess:
+		var a struct {
+			ID string `json:"process_id"`
+		}
+		// What is wrong with the arguments says the tool.
+		if json.Unmarshal(r.Arguments, &a) != nil || a.ID == "" {
+			return p, nil
+		}
+		holder, _, err := s.holderOf(ctx, p, a.ID, func(context.Context, *place, backends.Environment) (string, error) { return a.ID, nil })
+		return holder, err
+	case g == tool.GroupPlugins && p.main():
+		return s.offering(ctx, p, r.Name)
+	}
+	return p, nil
+}
+
+// offering is the place that offers a tool of its own of this name; p where none
+// does, which will say so.
+func (s *live) offering(ctx context.Context, p *place, name string) (*place, error) {
+	var failed error
+	for _, other := range s.places() {
+		list, err := other.offers(ctx)
+		if slices.ContainsFunc(list, func(d tool.Description) bool { return d.Name == name }) {
+			return other, nil
+		}
+		if failed == nil {
+			failed = err
+		}
+	}
+	// A place that cannot be asked may have it.
+	return p, failed
+}
