@@ -10,16 +10,19 @@ import (
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/rpc"
 	"github.com/caisson-dev/caisson/session"
+	"github.com/caisson-dev/caisson/session/config"
 )
 
 func (a *app) profileCommand() *cobra.Command {
-	return group("profile", "List and try the profiles of the configuration", a.profileListCommand(), a.profileCheckCommand())
+	return group("profile", "List, try and choose the profiles of the configuration",
+		a.profileListCommand("list"), a.profileCheckCommand("check [PROFILE]"), a.profileDefaultCommand("default PROFILE"))
 }
 
-func (a *app) profileListCommand() *cobra.Command {
+// profileListCommand is "profile list", and "runtime info" under that name.
+func (a *app) profileListCommand(use string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list",
+		Use:   use,
 		Short: "List the profiles; the default one is marked",
 		Example: `  caisson profile list
   caisson profile list --json | jq -r .profiles[].name`,
@@ -57,10 +60,11 @@ func (a *app) printProfiles(list []session.ProfileInfo, def string, asJSON bool)
 	return w.Flush()
 }
 
-func (a *app) profileCheckCommand() *cobra.Command {
+// profileCheckCommand is "profile check", and "runtime health" under that name.
+func (a *app) profileCheckCommand(use string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "check [PROFILE]",
+		Use:   use,
 		Short: "Really try a profile, step by step",
 		Long: `Really tries a profile (the default one when none is named): the engine answers
 and has the image, the host key is known, a write that must fail does fail. Exit
@@ -90,6 +94,32 @@ code 4 when something does not work.`,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, in the shape of profile/check")
 	return cmd
+}
+
+// profileDefaultCommand is "profile default", and "runtime switch" under that name.
+func (a *app) profileDefaultCommand(use string) *cobra.Command {
+	return &cobra.Command{
+		Use:   use,
+		Short: "Make a profile the default one, in the configuration file",
+		Long: `Sets execution_environments.default in the user's configuration file, of which
+all else stays as it is, comments too. A file that is not there is made. Sessions
+that exist keep their profiles.`,
+		Example: `  caisson profile default isolated
+  caisson profile default local`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			paths, err := a.paths(rpc.OpenOptions{})
+			if err != nil {
+				return err
+			}
+			if err := config.SetDefault(paths.Config, args[0]); err != nil {
+				return session.ConfigError(err)
+			}
+			fmt.Fprintf(a.out, "%s is the default, in %s\n", args[0], paths.Config)
+			return nil
+		},
+		ValidArgsFunction: a.profileNames,
+	}
 }
 
 // printHealth prints what a check found and fails when it is not well.

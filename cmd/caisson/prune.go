@@ -14,11 +14,12 @@ import (
 	"github.com/caisson-dev/caisson/session"
 )
 
-func (a *app) pruneCommand() *cobra.Command {
-	var r session.PruneRequest
+// pruneCommand is "prune"; with a backend it looks at what that one made.
+func (a *app) pruneCommand(use, backend string) *cobra.Command {
+	r := session.PruneRequest{Backend: backend}
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "prune",
+		Use:   use,
 		Short: "Remove what crashes left behind",
 		Long: `Removes containers, volumes and the like that Caisson made and whose owner is
 proven gone: an environment that no session knows, made by a process of this
@@ -43,7 +44,9 @@ one that cannot be reached is named, and passed over.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&r.Backend, "backend", "", "only what this `backend` made")
+	if backend == "" {
+		cmd.Flags().StringVar(&r.Backend, "backend", "", "only what this `backend` made")
+	}
 	cmd.Flags().BoolVar(&r.DryRun, "dry-run", false, "only say what would be removed")
 	cmd.Flags().DurationVar(&r.OlderThan, "older-than", 0, "only what is older than this `time`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, in the shape of backend/prune")

@@ -21,6 +21,7 @@ import (
 	"github.com/caisson-dev/caisson/rpc"
 	"github.com/caisson-dev/caisson/session"
 	"github.com/caisson-dev/caisson/session/config"
+	"github.com/caisson-dev/caisson/session/plugins"
 )
 
 // shutdownBudget bounds how long a command waits for its environments to be
@@ -74,6 +75,10 @@ func (a *app) open(_ context.Context, o rpc.OpenOptions) (rpc.Services, error) {
 	if err != nil {
 		return rpc.Services{}, err
 	}
+	registered, err := plugins.Open(filepath.Join(paths.Data, "plugins"), nil)
+	if err != nil {
+		return rpc.Services{}, errors.Join(err, store.Close())
+	}
 	kinds := registry(o.Log)
 	manager, err := session.New(session.Options{
 		StateDir:   paths.State,
@@ -81,6 +86,7 @@ func (a *app) open(_ context.Context, o rpc.OpenOptions) (rpc.Services, error) {
 		Config:     paths.Source(),
 		Registry:   kinds,
 		Artifacts:  store,
+		Plugins:    registered,
 		Sink:       o.Sink,
 		Log:        o.Log,
 	})

@@ -30,7 +30,8 @@ const maxDepth = 64
 // document is a parsed file that can tell where its members stand.
 type document struct {
 	name string
-	text []byte // as it stands in the file, without a byte order mark
+	file []byte // as it stands in the file
+	text []byte // without a byte order mark
 	tree hujson.Value
 	json []byte // the same offsets, comments and trailing commas blanked
 }
@@ -108,7 +109,7 @@ func (l *limited) Read(p []byte) (int, error) {
 }
 
 func parse(name string, text []byte) (*document, *Error) {
-	d := &document{name: name, text: bytes.TrimPrefix(text, []byte("\ufeff"))}
+	d := &document{name: name, file: text, text: bytes.TrimPrefix(text, []byte("\ufeff"))}
 	if !utf8.Valid(d.text) {
 		return nil, d.errorAt(invalidUTF8(d.text), nil, "is not valid UTF-8")
 	}

@@ -1,0 +1,159 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/caisson-dev/caisson/backends/profile"
+)
+
+// SetDefault makes the profile the default one in the user's file. All else stays
+// as it is written, comments and white space too. A file that is not there is
+// made. It fails with an [*Error] where the file is not valid, or has no such
+// profile, and then nothing is changed.
+func SetDefault(path, name string) error {
+	target := path
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		target = real // a link stays one
+	}
+	d, problem := read(target)
+	if problem != nil {
+		return problem
+	}
+	before := []byte("")
+	if d == nil {
+		d, problem = parse(path, []byte("{\n}\n"))
+	} else {
+		before = d.file
+	}
+	if problem != nil {
+		return problem
+	}
+	c, err := load(d)
+	if err != nil {
+		return err
+	}
+	if _, ok := c.Profile(name); !ok {
+		e := &Error{File: path, Path: "execution_environments.default", Message: fmt.Sprintf("there is no profile %q", name)}
+		e.Suggestion = profile.Nearest(name, c.Names())
+		return e
+	}
+	text, err := d.withDefault(name)
+	if err != nil {
+		return err
+	}
+	if c, err := Parse(path, text); err != nil || c.Default != name {
+		return errors.Join(fmt.Errorf("%s cannot be changed: the result would not be valid", path), err)
+	}
+	return replace(target, before, text)
+}
+
+// withDefault is the text of the file with another default.
+func (d *document) withDefault(name string) ([]byte, error) {
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return nil, err
+	}
+	root, ok := d.tree.Value.(*hujson.Object)
+	if !ok {
+		return nil, d.errorAt(0, nil, "must be an object")
+	}
+	here := memberOf(root, "execution_environments")
+	if here == nil {
+		return d.insert(&d.tree, fmt.Sprintf(`"execution_environments": {"default": %s}`, quoted)), nil
+	}
+	object, ok := here.Value.(*hujson.Object)
+	if !ok {
+		return nil, d.problem(at("execution_environments"), "must be an object")
+	}
+	if old := memberOf(object, "default"); old != nil {
+		return d.splice(old.StartOffset, old.EndOffset, string(quoted)), nil
+	}
+	return d.insert(here, `"default": `+string(quoted)), nil
+}
+
+func memberOf(o *hujson.Object, name string) *hujson.Value {
+	for i := range o.Members {
+		if o.Members[i].Name.Value.(hujson.Literal).String() == name {
+			return &o.Members[i].Value
+		}
+	}
+	return nil
+}
+
+// splice replaces a part of the text.
+func (d *document) splice(from, to int, with string) []byte {
+	bom := d.file[:len(d.file)-len(d.text)]
+	return bytes.Join([][]byte{bom, d.text[:from], []byte(with), d.text[to:]}, nil)
+}
+
+// insert writes a member as the first one of an object, in a line of its own where
+// the others have theirs.
+func (d *document) insert(v *hujson.Value, member string) []byte {
+	object := v.Value.(*hujson.Object)
+	open := v.StartOffset + 1
+	if len(object.Members) == 0 {
+		return d.splice(open, open, " "+member+" ")
+	}
+	white := string(d.text[open:object.Members[0].Name.StartOffset])
+	line, _, broken := strings.Cut(white, "\n")
+	indent := white[strings.LastIndexByte(white, '\n')+1:]
+	if broken && !strings.Contains(line, "/*") && strings.TrimSpace(indent) == "" {
+		// Behind what stands in the line of the bracket, before whatever is said of
+		// the first member.
+		newline := "\n"
+		if cut, crlf := strings.CutSuffix(line, "\r"); crlf {
+			line, newline = cut, "\r\n"
+		}
+		return d.splice(open+len(line), open+len(line), newline+indent+member+",")
+	}
+	return d.splice(open, open, member+", ")
+}
+
+// replace writes the file atomically, keeping its mode, unless it changed since it
+// was read.
+func replace(path string, before, text []byte) (err error) {
+	mode := os.FileMode(0o600)
+	now, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return &Error{File: path, Message: reason(err)}
+		}
+	case err != nil:
+		return &Error{File: path, Message: reason(err)}
+	default:
+		info, err := os.Stat(path)
+		if err != nil {
+			return &Error{File: path, Message: reason(err)}
+		}
+		mode = info.Mode().Perm()
+	}
+	if !bytes.Equal(now, before) {
+		return &Error{File: path, Message: "somebody else has just changed it: try again"}
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-")
+	if err != nil {
+		return &Error{File: path, Message: reason(err)}
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(&Error{File: path, Message: reason(err)}, os.Remove(f.Name()))
+		}
+	}()
+	_, err = f.Write(text)
+	if err == nil {
+		err = errors.Join(f.Chmod(mode), f.Sync())
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
