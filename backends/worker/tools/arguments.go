@@ -166,12 +166,12 @@ func result(structured any) (tool.Result, error) {
 }
 
 // sentence says in words for a model what went wrong with a file.
-func sentence(err error) string {
+func (s *Set) sentence(err error) string {
 	var pathErr *fs.PathError
 	if !errors.As(err, &pathErr) {
 		return err.Error()
 	}
-	p := workspace.Format(pathErr.Path)
+	p := s.o.Root.Format(pathErr.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("there is no file %q", p)

@@ -54,7 +54,7 @@ func (s *Set) editOnce(ctx context.Context, name string, a editArgs) (tool.Resul
 		return tool.Result{}, err
 	}
 	defer f.Close()
-	path := workspace.Format(name)
+	path := s.o.Root.Format(name)
 	switch {
 	case info.IsDir():
 		return tool.Result{}, refuse("%q is a directory", path)

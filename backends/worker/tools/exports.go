@@ -276,13 +276,13 @@ func (s *Set) presentArtifact(ctx context.Context, c *call, a presentArgs) (tool
 	}
 	defer f.Close()
 	if info.IsDir() {
-		return tool.Result{}, refuse("%q is a directory; present one file, such as an archive of it", workspace.Format(name))
+		return tool.Result{}, refuse("%q is a directory; present one file, such as an archive of it", s.o.Root.Format(name))
 	}
 	token, size, err := s.o.Exports.Create(ctx, f)
 	if err != nil {
 		var e *tool.Error
 		if errors.As(err, &e) && e.Path == "" {
-			e.Path = workspace.Format(name)
+			e.Path = s.o.Root.Format(name)
 		}
 		return tool.Result{}, err
 	}

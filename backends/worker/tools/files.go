@@ -33,9 +33,9 @@ func (s *Set) Stat(ctx context.Context, p string) (tool.FileInfo, error) {
 		info, err = s.o.Root.Lstat(name)
 	}
 	if err != nil {
-		return tool.FileInfo{}, forPeople(name, err)
+		return tool.FileInfo{}, s.forPeople(name, err)
 	}
-	return fileInfo(name, info), nil
+	return s.fileInfo(name, info), nil
 }
 
 // ReadDirectory lists a directory, sorted by name, ignored files included.
@@ -47,7 +47,7 @@ func (s *Set) ReadDirectory(ctx context.Context, p string) ([]tool.FileInfo, err
 	}
 	names, err := s.names(name)
 	if err != nil {
-		return nil, forPeople(name, err)
+		return nil, s.forPeople(name, err)
 	}
 	out := make([]tool.FileInfo, 0, len(names))
 	for _, n := range names {
@@ -56,7 +56,7 @@ func (s *Set) ReadDirectory(ctx context.Context, p string) ([]tool.FileInfo, err
 		}
 		child := path.Join(name, n)
 		if info, err := s.o.Root.Lstat(child); err == nil {
-			out = append(out, fileInfo(child, info))
+			out = append(out, s.fileInfo(child, info))
 		}
 	}
 	return out, nil
@@ -75,16 +75,16 @@ func (s *Set) ReadFile(ctx context.Context, p string, offset, length int64) ([]b
 	}
 	f, info, err := s.o.Root.Open(name)
 	if err != nil {
-		return nil, forPeople(name, err)
+		return nil, s.forPeople(name, err)
 	}
 	defer f.Close()
 	if info.IsDir() {
-		return nil, tool.Errorf(tool.InvalidParams, "%q is a directory", workspace.Format(name)).WithPath("path")
+		return nil, tool.Errorf(tool.InvalidParams, "%q is a directory", s.o.Root.Format(name)).WithPath("path")
 	}
 	rest := max(0, info.Size()-offset)
 	if length < 0 {
 		if rest > tool.MaxFileBytes {
-			return nil, tool.Errorf(tool.InvalidParams, "%q has %d bytes, at most %d are read at once", workspace.Format(name), info.Size(), tool.MaxFileBytes).
+			return nil, tool.Errorf(tool.InvalidParams, "%q has %d bytes, at most %d are read at once", s.o.Root.Format(name), info.Size(), tool.MaxFileBytes).
 				WithHint("read it in pieces, with offset and length").WithPath("path")
 		}
 		length = rest
@@ -92,7 +92,7 @@ func (s *Set) ReadFile(ctx context.Context, p string, offset, length int64) ([]b
 	data := make([]byte, min(length, rest, tool.MaxFileBytes))
 	n, err := f.ReadAt(data, offset)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, forPeople(name, err)
+		return nil, s.forPeople(name, err)
 	}
 	return data[:n], nil
 }
@@ -114,9 +114,9 @@ func (s *Set) WriteFile(ctx context.Context, p string, data []byte) (tool.FileIn
 	defer s.lock(name)()
 	info, err := s.o.Root.Write(name, data, workspace.WriteOptions{})
 	if err != nil {
-		return tool.FileInfo{}, forPeople(name, err)
+		return tool.FileInfo{}, s.forPeople(name, err)
 	}
-	return fileInfo(name, info), nil
+	return s.fileInfo(name, info), nil
 }
 
 // name is the name of a path in a workspace that is where it was.
@@ -128,7 +128,7 @@ func (s *Set) name(p string) (string, error) {
 }
 
 // forPeople gives an error about a file a kind.
-func forPeople(name string, err error) error {
+func (s *Set) forPeople(name string, err error) error {
 	var e *tool.Error
 	if errors.As(err, &e) {
 		return e
@@ -145,7 +145,7 @@ func forPeople(name string, err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		kind = tool.Denied
 	}
-	e = tool.Errorf(kind, "%s", sentence(err)).WithPath(workspace.Format(name))
+	e = tool.Errorf(kind, "%s", s.sentence(err)).WithPath(s.o.Root.Format(name))
 	if kind == tool.InvalidParams {
 		e.Path = "path" // the member that named the file, which is in the message
 	}
@@ -168,7 +168,7 @@ func (s *Set) names(name string) ([]string, error) {
 	return names, err
 }
 
-func fileInfo(name string, info fs.FileInfo) tool.FileInfo {
+func (s *Set) fileInfo(name string, info fs.FileInfo) tool.FileInfo {
 	kind := "other"
 	switch mode := info.Mode(); {
 	case mode.IsRegular():
@@ -179,7 +179,7 @@ func fileInfo(name string, info fs.FileInfo) tool.FileInfo {
 		kind = "symlink"
 	}
 	return tool.FileInfo{
-		Name: workspace.Format(path.Base(name)), Path: workspace.Format(name), Type: kind,
+		Name: workspace.Format(path.Base(name)), Path: s.o.Root.Format(name), Type: kind,
 		Size: info.Size(), Mode: octal(info.Mode()), ModTime: info.ModTime(),
 	}
 }
@@ -242,14 +242,14 @@ func (s *Set) listFiles(ctx context.Context, c *call, a listArgs) (tool.Result, 
 	}
 	names, err := s.names(name)
 	if errors.Is(err, workspace.ErrNotDirectory) {
-		return tool.Result{}, refuse("%q is a file; read_file reads it", workspace.Format(name))
+		return tool.Result{}, refuse("%q is a file; read_file reads it", s.o.Root.Format(name))
 	}
 	if err != nil {
 		return tool.Result{}, err
 	}
 	offset := int(or(a.Offset, 0))
 	room := s.limit(c, pageBytes)
-	res := listResult{Path: workspace.Format(name), Entries: []entry{}}
+	res := listResult{Path: s.o.Root.Format(name), Entries: []entry{}}
 	seen := 0 // of the page, with those that vanished
 	for _, n := range names[min(offset, len(names)):] {
 		if seen == pageEntries || room <= 0 {
@@ -273,7 +273,7 @@ func (s *Set) listFiles(ctx context.Context, c *call, a listArgs) (tool.Result, 
 }
 
 func (s *Set) entry(name string, info fs.FileInfo) entry {
-	f := fileInfo(name, info)
+	f := s.fileInfo(name, info)
 	e := entry{Name: f.Name, Path: f.Path, IsDir: info.IsDir(), Size: f.Size, Mode: f.Mode, MTime: f.ModTime.UTC().Format("2006-01-02T15:04:05Z")}
 	if f.Type == "symlink" || f.Type == "other" {
 		e.Type = f.Type

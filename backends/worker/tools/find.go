@@ -87,7 +87,7 @@ func (s *Set) grep(ctx context.Context, c *call, a grepArgs) (tool.Result, error
 	case errors.Is(err, search.ErrTooMany):
 		return tool.Result{}, refuse("%v; give a narrower path, include or pattern", err)
 	case errors.Is(err, search.ErrBinary):
-		return tool.Result{}, refuse("%q is a binary file, which grep does not search; a command can, such as grep -a", workspace.Format(q.Base))
+		return tool.Result{}, refuse("%q is a binary file, which grep does not search; a command can, such as grep -a", s.o.Root.Format(q.Base))
 	}
 	if err != nil {
 		return tool.Result{}, err
@@ -100,16 +100,16 @@ func (s *Set) grep(ctx context.Context, c *call, a grepArgs) (tool.Result, error
 	switch q.Mode {
 	case search.Content:
 		for _, l := range found.Lines {
-			res.Matches = append(res.Matches, grepLine{workspace.Format(l.Path), l.Number, l.Text, l.Context})
+			res.Matches = append(res.Matches, grepLine{s.o.Root.Format(l.Path), l.Number, l.Text, l.Context})
 		}
 	case search.Files:
 		for _, f := range found.Files {
-			res.Files = append(res.Files, workspace.Format(f.Path))
+			res.Files = append(res.Files, s.o.Root.Format(f.Path))
 		}
 	case search.Count:
 		res.TotalMatches = found.Matches
 		for _, f := range found.Files {
-			res.Counts = append(res.Counts, grepCount{workspace.Format(f.Path), f.Count})
+			res.Counts = append(res.Counts, grepCount{s.o.Root.Format(f.Path), f.Count})
 		}
 	}
 	return result(res)
@@ -196,7 +196,7 @@ func (s *Set) glob(ctx context.Context, c *call, a globArgs) (tool.Result, error
 		if len(res.Files) == pagePaths || room <= 0 {
 			break
 		}
-		res.Files = append(res.Files, workspace.Format(p))
+		res.Files = append(res.Files, s.o.Root.Format(p))
 		room -= len(p)
 	}
 	res.paging = newPaging(len(paths), offset, len(res.Files))

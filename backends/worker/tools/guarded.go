@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/caisson-dev/caisson/backends/tool"
-	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
 // What tools neither read nor write, unless they are called in the mode
@@ -98,7 +97,7 @@ func (s *Set) fileName(c *call, p string) (string, error) {
 	if why == "" {
 		return name, nil
 	}
-	shown := workspace.Format(name)
+	shown := s.o.Root.Format(name)
 	hint := "it stays open to people in the editor"
 	if why == guardedRepository {
 		hint = "the git tool and commands work with the repository"

@@ -16,7 +16,6 @@ import (
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/tools/wide"
-	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
 type readArgs struct {
@@ -96,7 +95,7 @@ func (s *Set) readFile(ctx context.Context, c *call, a readArgs) (tool.Result, e
 	if c.mode == tool.Unconfined || guarded(name) == "" {
 		if f, ok := s.o.Root.OpenPlain(name); ok {
 			defer f.Close()
-			return s.readOpen(c, a, &reading{ctx: ctx, file: f, info: f, path: workspace.Format(name)})
+			return s.readOpen(c, a, &reading{ctx: ctx, file: f, info: f, path: s.o.Root.Format(name)})
 		}
 	}
 	if name, err = s.fileName(c, a.Path); err != nil {
@@ -107,7 +106,7 @@ func (s *Set) readFile(ctx context.Context, c *call, a readArgs) (tool.Result, e
 		return tool.Result{}, err
 	}
 	defer f.Close()
-	return s.readOpen(c, a, &reading{ctx: ctx, file: f, info: info, path: workspace.Format(name)})
+	return s.readOpen(c, a, &reading{ctx: ctx, file: f, info: info, path: s.o.Root.Format(name)})
 }
 
 // heads are buffers for the beginnings of files. What is read into one is copied

@@ -139,7 +139,7 @@ func (s *Set) failed(ctx context.Context, err error) (tool.Result, error) {
 	case errors.As(err, &kind):
 		return tool.Result{}, kind
 	default:
-		return tool.Failed(sentence(err)), nil
+		return tool.Failed(s.sentence(err)), nil
 	}
 }
 

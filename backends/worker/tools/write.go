@@ -62,7 +62,7 @@ func (s *Set) writeFile(ctx context.Context, c *call, a writeArgs) (tool.Result,
 	}
 	if _, err := s.o.Root.Write(name, data, workspace.WriteOptions{CreateOnly: a.CreateOnly}); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return tool.Result{}, refuse("%q exists already, and create_only was asked for", workspace.Format(name))
+			return tool.Result{}, refuse("%q exists already, and create_only was asked for", s.o.Root.Format(name))
 		}
 		return tool.Result{}, err
 	}
@@ -118,7 +118,7 @@ func (s *Set) previous(ctx context.Context, name string) (previous, error) {
 	}
 	defer f.Close()
 	if info.IsDir() {
-		return previous{}, refuse("%q is a directory", workspace.Format(name))
+		return previous{}, refuse("%q is a directory", s.o.Root.Format(name))
 	}
 	p := previous{exists: true}
 	sum := sha256.New()
@@ -142,7 +142,7 @@ func (s *Set) previous(ctx context.Context, name string) (previous, error) {
 func (s *Set) written(name string, old previous, data []byte, replacements int) (tool.Result, error) {
 	sum := sha256.Sum256(data)
 	res := writeResult{
-		Path: workspace.Format(name), WrittenBytes: len(data), OldFileSHA: old.sum,
+		Path: s.o.Root.Format(name), WrittenBytes: len(data), OldFileSHA: old.sum,
 		NewFileSHA: hex.EncodeToString(sum[:]), Created: !old.exists, Replacements: replacements,
 	}
 	before, _, isText := textOf(old.content)

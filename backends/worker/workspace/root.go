@@ -30,6 +30,9 @@ type Root struct {
 	names []string // dir and what it was opened as, for absolute paths
 	root  *os.Root
 	self  identity // of dir when it was opened
+	// shown is how messages name the directory, and prefix what names are written
+	// with, "" for nothing.
+	shown, prefix string
 
 	plainOnce sync.Once
 	plain     plain
@@ -60,8 +63,42 @@ func Open(dir string) (*Root, error) {
 	if abs != resolved {
 		names = append(names, abs)
 	}
-	return &Root{dir: resolved, names: names, root: root, self: identityOf(self)}, nil
+	return &Root{dir: resolved, names: names, root: root, self: identityOf(self), shown: resolved}, nil
 }
+
+// View is how an environment sees a directory whose path is another one there.
+type View struct {
+	// Path is the directory's path in the environment: absolute paths of tools are
+	// below it, and those of this machine are none.
+	Path string
+	// Absolute has tools write names with Path before them, because another
+	// directory is what relative paths are in.
+	Absolute bool
+}
+
+// OpenAs is Open for an environment that has the directory at another path.
+func OpenAs(dir string, v View) (*Root, error) {
+	r, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	r.names, r.shown = []string{v.Path}, v.Path
+	if v.Absolute {
+		r.prefix = v.Path
+	}
+	return r, nil
+}
+
+// Format writes a name the way tools give it, as the function [Format] does.
+func (r *Root) Format(name string) string {
+	if r.prefix != "" {
+		name = path.Join(r.prefix, name)
+	}
+	return Format(name)
+}
+
+// Info describes the directory itself.
+func (r *Root) Info() (fs.FileInfo, error) { return r.root.Stat(".") }
 
 // Close lets go of the directory. Open files stay usable.
 func (r *Root) Close() error {
@@ -265,11 +302,11 @@ func escapes(err error) bool {
 }
 
 func (r *Root) outside(p string) error {
-	return tool.Errorf(tool.PathOutsideRoot, "the path %q is outside the workspace %s", Format(p), r.dir).
+	return tool.Errorf(tool.PathOutsideRoot, "the path %q is outside the workspace %s", Format(p), r.shown).
 		WithHint("give a path relative to the workspace, or an absolute one under it").WithPath(Format(p))
 }
 
 func (r *Root) linkOutside(name string) error {
-	return tool.Errorf(tool.PathOutsideRoot, "%q leads out of the workspace %s through a symbolic link", Format(name), r.dir).
-		WithHint("only files inside the workspace can be used").WithPath(Format(name))
+	return tool.Errorf(tool.PathOutsideRoot, "%q leads out of the workspace %s through a symbolic link", r.Format(name), r.shown).
+		WithHint("only files inside the workspace can be used").WithPath(r.Format(name))
 }

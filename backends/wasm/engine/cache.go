@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/caisson-dev/caisson/backends/wasm/meter"
+)
+
+// cache keeps modules with their metering, and their machine code, in a directory.
+// The engine checks what it finds there by a CRC only, and runs it: nobody but the
+// user may be able to write there. The nil cache keeps nothing.
+type cache struct {
+	dir  string
+	code wazero.CompilationCache
+}
+
+// CacheVersion names the part of a cache that this build uses: machine code and
+// metering of another version are never looked at.
+func CacheVersion() string {
+	return fmt.Sprintf("%s-meter%d-%s-%s", engineVersion(), meter.Version, runtime.GOOS, runtime.GOARCH)
+}
+
+// engineVersion is the version of the module that compiles.
+func engineVersion() string {
+	const path = "github.com/tetratelabs/wazero"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == path {
+				return m.Version
+			}
+		}
+	}
+	return "unknown"
+}
+
+// openCache opens the cache in dir, which it makes 0700. A directory that is not
+// the user's alone is refused.
+func openCache(dir string) (*cache, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	dir = filepath.Join(dir, CacheVersion())
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	for _, d := range []string{filepath.Dir(dir), dir} {
+		info, err := os.Lstat(d)
+		if err != nil {
+			return nil, err
+		}
+		if err := private(info); err != nil {
+			return nil, fmt.Errorf("%s is not used as a cache of machine code: %w", d, err)
+		}
+	}
+	code, err := wazero.NewCompilationCacheWithDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &cache{dir: dir, code: code}, nil
+}
+
+// errNotDirectory is something else where a cache should be.
+var errNotDirectory = errors.New("it is not a directory")
+
+func (c *cache) compiled() wazero.CompilationCache {
+	if c == nil {
+		return nil
+	}
+	return c.code
+}
+
+func (c *cache) path(sum string) string { return filepath.Join(c.dir, sum+".wasm") }
+
+// load returns the metered module whose original has this hash.
+func (c *cache) load(sum string) ([]byte, bool) {
+	if c == nil {
+		return nil, false
+	}
+	metered, err := os.ReadFile(c.path(sum))
+	return metered, err == nil && len(metered) > 0
+}
+
+// store keeps a metered module. A cache that cannot be written costs time only.
+func (c *cache) store(sum string, metered []byte) {
+	if c == nil {
+		return
+	}
+	f, err := os.CreateTemp(c.dir, sum+".*.tmp")
+	if err != nil {
+		return
+	}
+	_, err = f.Write(metered)
+	// A file that a power cut emptied must not have its final name.
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), c.path(sum))
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // it would be removed with the cache
+	}
+}
+
+// checkDirectory refuses what is no directory.
+func checkDirectory(info fs.FileInfo) error {
+	if !info.IsDir() {
+		return errNotDirectory
+	}
+	return nil
+}

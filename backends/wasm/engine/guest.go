@@ -1,0 +1,228 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/experimental/sysfs"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/caisson-dev/caisson/backends/wasm/directory"
+	"github.com/caisson-dev/caisson/backends/wasm/meter"
+)
+
+// guest is one run of a module, from its fresh instance to its end. It has one
+// thread.
+type guest struct {
+	ctx    context.Context
+	tank   *meter.Tank
+	fuel   api.MutableGlobal // nil before the first instruction
+	memory memory
+	table  directory.Table
+	output output
+}
+
+type guestKey struct{}
+
+// guestOf is the guest on whose behalf the engine calls the host.
+func guestOf(ctx context.Context) *guest { return ctx.Value(guestKey{}).(*guest) }
+
+// look ends the guest, by a panic that the engine passes on as its error, when its
+// caller or its time is gone.
+func (g *guest) look(m api.Module) {
+	if g.fuel == nil {
+		g.fuel, _ = m.ExportedGlobal(meter.ExportFuel).(api.MutableGlobal)
+	}
+	if g.ctx.Err() != nil {
+		panic(errStopped)
+	}
+}
+
+// mounted is an open directory and where the guest sees it.
+type mounted struct {
+	at       string
+	root     *os.Root
+	readOnly bool
+	// same is the number of an earlier one that is the same directory, else -1.
+	same int
+}
+
+// run runs the module to its end, and returns the guest's output. The error is the
+// context's, unless the guest's time is what ended.
+func run(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule, o Run, stdin []byte, environment map[string]string, mounts []mounted) (out Outcome, body []byte, err error) {
+	began := time.Now()
+	caller := ctx
+	if o.Timeout > 0 {
+		var cancel func()
+		ctx, cancel = context.WithTimeout(ctx, o.Timeout)
+		defer cancel()
+	}
+	g := &guest{
+		ctx:    ctx,
+		tank:   meter.NewTank(o.Fuel, 0),
+		memory: memory{limit: uint64(o.MemoryPages) * PageSize},
+		table:  directory.Table{Max: maxOpenFiles},
+		output: output{left: o.MaxOutput, truncate: o.Truncate},
+	}
+	ctx = context.WithValue(experimental.WithMemoryAllocator(ctx, &g.memory), guestKey{}, g)
+	failed := g.run(ctx, r, code, g.config(o, stdin, environment, mounts))
+	if err := caller.Err(); err != nil && errors.Is(failed, errStopped) {
+		return Outcome{}, nil, err
+	}
+	out = g.outcome(failed)
+	out.FuelRemaining = g.remaining()
+	out.Stdout, out.Stderr, out.Truncated = g.output.out.Len(), g.output.errs.Len(), g.output.truncated
+	out.Duration = time.Since(began)
+	return out, g.output.body(), nil
+}
+
+func (g *guest) remaining() uint64 {
+	if g.fuel == nil {
+		return g.tank.Remaining(0)
+	}
+	return g.tank.Remaining(g.fuel.Get())
+}
+
+// run makes the instance and runs it.
+func (g *guest) run(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule, config wazero.ModuleConfig) (err error) {
+	defer g.memory.Free()
+	defer func() {
+		// Only the making of an instance lets a panic of ours through.
+		if p := recover(); p != nil {
+			if err, _ = p.(error); !errors.Is(err, errMemory) {
+				panic(p)
+			}
+		}
+	}()
+	instance, err := r.InstantiateModule(ctx, code, config)
+	if err != nil {
+		return err
+	}
+	// What files fail with at their end would be for the guest, which is over.
+	defer instance.Close(ctx)
+	_, err = instance.ExportedFunction(entry).Call(ctx)
+	return err
+}
+
+// config is what the guest sees of the world.
+func (g *guest) config(o Run, stdin []byte, environment map[string]string, mounts []mounted) wazero.ModuleConfig {
+	var c clock = &realClock{ctx: g.ctx, began: time.Now()}
+	if o.Deterministic {
+		c = &fixedClock{}
+	}
+	config := wazero.NewModuleConfig().
+		WithName("").
+		WithStartFunctions(). // it is called when its fuel can be read
+		WithArgs(o.Args...).
+		WithStdin(bytes.NewReader(stdin)).
+		WithStdout(stream{&g.output, &g.output.out}).
+		WithStderr(stream{&g.output, &g.output.errs}).
+		WithRandSource(random(o.Deterministic)).
+		WithWalltime(c.walltime, sys.ClockResolution(time.Microsecond)).
+		WithNanotime(c.nanotime, sys.ClockResolution(time.Microsecond)).
+		WithNanosleep(c.nanosleep).
+		WithFSConfig(g.directories(o, mounts))
+	merged := map[string]string{}
+	for _, from := range []map[string]string{environment, o.Environment} {
+		for k, v := range from {
+			merged[k] = v
+		}
+	}
+	names := make([]string, 0, len(merged))
+	for k := range merged {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	for _, k := range names {
+		config = config.WithEnv(k, merged[k])
+	}
+	return config
+}
+
+// directories mounts the directories, each the same value where it is the same
+// directory: the engine moves files between those only.
+func (g *guest) directories(o Run, mounts []mounted) wazero.FSConfig {
+	config := wazero.NewFSConfig()
+	made := make([]*directory.Directory, len(mounts))
+	for i, m := range mounts {
+		if m.same >= 0 {
+			made[i] = made[m.same]
+		} else {
+			made[i] = directory.New(m.root, directory.Options{
+				ReadOnly: m.readOnly, FixedTimes: o.Deterministic, Epoch: Epoch, Table: &g.table,
+			})
+		}
+		config = config.(sysfs.FSConfig).WithSysFSMount(made[i], m.at)
+	}
+	return config
+}
+
+// outcome tells why the guest ended.
+func (g *guest) outcome(err error) Outcome {
+	var exit *sys.ExitError
+	switch {
+	case err == nil:
+		return Outcome{Ending: Exited}
+	case errors.As(err, &exit):
+		out := Outcome{Ending: Exited, ExitCode: exit.ExitCode()}
+		if out.ExitCode != 0 && g.memory.refused && saysOutOfMemory(g.output.errs.Bytes()) {
+			out.Ending, out.Detail = OutOfMemory, fmt.Sprintf("it asked for more memory, and ended with the exit code %d", out.ExitCode)
+		}
+		return out
+	case errors.Is(err, meter.ErrOutOfFuel):
+		return Outcome{Ending: OutOfFuel}
+	case errors.Is(err, errStopped):
+		return Outcome{Ending: OutOfTime}
+	case errors.Is(err, errOutput):
+		return Outcome{Ending: OutOfOutput}
+	case errors.Is(err, errMemory):
+		return Outcome{Ending: OutOfMemory, Detail: errMemory.Error()}
+	case caused(err, "stack overflow"):
+		return Outcome{Ending: StackOverflow}
+	case g.memory.refused:
+		// A guest that traps some time after it was refused memory most likely did
+		// so because of it, and nothing in the protocol of WASI could say so.
+		return Outcome{Ending: OutOfMemory, Detail: detail(err)}
+	}
+	return Outcome{Ending: Trapped, Detail: detail(err)}
+}
+
+// saysOutOfMemory recognises what the run-time systems of Go and of Rust say when
+// they give up for lack of memory.
+func saysOutOfMemory(stderr []byte) bool {
+	return bytes.Contains(stderr, []byte("out of memory")) || bytes.Contains(stderr, []byte("memory allocation of"))
+}
+
+// caused reports whether an error with that text is in the chain: the engine's own
+// errors cannot be named.
+func caused(err error, text string) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if err.Error() == text {
+			return true
+		}
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			return slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return caused(err, text) })
+		}
+	}
+	return false
+}
+
+// detail is what the engine says about a trap, without the parts that are about
+// itself.
+func detail(err error) string {
+	text := strings.TrimPrefix(err.Error(), "wasm error: ")
+	text = strings.ReplaceAll(text, " (recovered by wazero)", "")
+	if len(text) > maxDetail {
+		text = text[:maxDetail] + "…"
+	}
+	return text
+}

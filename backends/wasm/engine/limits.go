@@ -1,0 +1,47 @@
+package engine
+
+import "time"
+
+// PageSize is the size of a page of memory, in bytes.
+const PageSize = 64 << 10
+
+// Limits of an engine.
+const (
+	// MaxModule is the largest module file, in bytes: compiling takes forty times as
+	// much memory for a while.
+	MaxModule = 64 << 20
+	// maxCompiled is how many compiled modules are kept in memory; those that nobody
+	// runs go first. A Go program is 8 MB of machine code.
+	maxCompiled = 32
+	// MaxOutput bounds what a run may ask for, in bytes; it is a body.
+	MaxOutput = 32 << 20
+	// maxOpenFiles is how many files a guest may have open: an eighth of the usual
+	// limit of a process.
+	maxOpenFiles = 128
+	// maxDetail bounds the words about a trap, in bytes.
+	maxDetail = 4 << 10
+	// maxRequests is how many runs may wait for their turn.
+	maxRequests = 256
+	// lastRuns is how long guests may take to notice that the service is gone. The
+	// next host call or the end of the slice is all that is needed; a guest that is
+	// being compiled is not waited for.
+	lastRuns = 2 * time.Second
+	// heapLimit is what the collector aims to keep the engine's own memory below:
+	// compiling takes some hundred megabytes for a moment, which must not stay.
+	heapLimit = 512 << 20
+	// dataBase and dataGuest bound the process's memory, in bytes: what compiling
+	// needs, and for each guest its deepest stack beside its memory.
+	dataBase  = 3 << 30
+	dataGuest = 768 << 20
+	// oomScore makes the kernel choose the engine before the service when memory
+	// is short.
+	oomScore = "500"
+)
+
+// What host functions cost their guest, in units of fuel.
+const (
+	// costCall is any call of a host function, costFile one that reaches a file
+	// system: what a system call takes, in instructions.
+	costCall = 64
+	costFile = 1024
+)

@@ -1,0 +1,220 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wasm/meter"
+)
+
+// entry is the function that a command of WASI preview 1 begins with.
+const entry = "_start"
+
+// modules are the compiled modules, by the hash of what was in the file.
+type modules struct {
+	runtime wazero.Runtime
+	cache   *cache
+
+	mu   sync.Mutex
+	all  map[string]*module
+	uses uint64 // counts, as a clock for last
+	busy sync.WaitGroup
+}
+
+// module is one compiled module, or one that is being compiled.
+type module struct {
+	done chan struct{} // closed when code or err is set
+	code wazero.CompiledModule
+	err  error
+	// Guarded by modules.mu.
+	users int
+	last  uint64
+}
+
+// get returns the compiled module for a run, which calls release when it is over.
+// Compiling goes on when ctx ends: somebody will want it again.
+func (ms *modules) get(ctx context.Context, path, sum string) (code wazero.CompiledModule, release func(), err error) {
+	ms.mu.Lock()
+	m := ms.all[sum]
+	if m == nil {
+		ms.evict(ctx)
+		m = &module{done: make(chan struct{})}
+		ms.all[sum] = m
+		ms.busy.Go(func() {
+			m.code, m.err = ms.compile(context.WithoutCancel(ctx), path, sum)
+			if m.err != nil {
+				ms.mu.Lock()
+				delete(ms.all, sum) // another try may find another file
+				ms.mu.Unlock()
+			}
+			close(m.done)
+		})
+	}
+	m.users++
+	ms.uses++
+	m.last = ms.uses
+	ms.mu.Unlock()
+	release = func() {
+		ms.mu.Lock()
+		m.users--
+		ms.mu.Unlock()
+	}
+	select {
+	case <-m.done:
+		if m.err == nil {
+			return m.code, release, nil
+		}
+		err = m.err
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	release()
+	return nil, nil, err
+}
+
+// evict makes room for one more. The caller holds mu.
+func (ms *modules) evict(ctx context.Context) {
+	for len(ms.all) >= maxCompiled {
+		oldest := ""
+		for sum, m := range ms.all {
+			if m.users == 0 && (oldest == "" || m.last < ms.all[oldest].last) {
+				oldest = sum
+			}
+		}
+		if oldest == "" {
+			return // all of them run, and there are never many
+		}
+		m := ms.all[oldest]
+		delete(ms.all, oldest)
+		if m.code != nil {
+			_ = m.code.Close(ctx) // gives memory back, and never fails
+		}
+	}
+}
+
+// compile makes machine code of a module: it is validated as it is, given its
+// metering, and compiled.
+func (ms *modules) compile(ctx context.Context, path, sum string) (wazero.CompiledModule, error) {
+	metered, ok := ms.cache.load(sum)
+	if !ok {
+		original, err := read(path, sum)
+		if err != nil {
+			return nil, err
+		}
+		if err := validate(ctx, path, original); err != nil {
+			return nil, err
+		}
+		instrumented, err := meter.Instrument(original, meter.Options{MaxSize: MaxModule})
+		if err != nil {
+			return nil, refused(path, err)
+		}
+		metered = instrumented.Bytes
+		ms.cache.store(sum, metered)
+	}
+	code, err := ms.runtime.CompileModule(ctx, metered)
+	if err != nil {
+		return nil, tool.Errorf(tool.Internal, "compile the module %s with its metering: %w", path, err).WithPath(path)
+	}
+	return code, nil
+}
+
+// read reads a module's file, which must be what the caller knows.
+func read(path, sum string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, tool.Errorf(tool.ConfigInvalid, "the module cannot be read: %w", err).WithPath(path)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, tool.Errorf(tool.ConfigInvalid, "the module cannot be read: %w", err).WithPath(path)
+	case !info.Mode().IsRegular():
+		return nil, tool.Errorf(tool.ConfigInvalid, "the module %s is not a regular file", path).WithPath(path)
+	case info.Size() > MaxModule:
+		return nil, tool.Errorf(tool.ConfigInvalid, "the module %s has %d bytes, and at most %d can be run", path, info.Size(), MaxModule).WithPath(path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxModule+1))
+	if err != nil {
+		return nil, tool.Errorf(tool.ConfigInvalid, "the module cannot be read: %w", err).WithPath(path)
+	}
+	if got := sha256.Sum256(data); hex.EncodeToString(got[:]) != sum {
+		return nil, tool.Errorf(tool.ConfigInvalid, "the module %s is not the one that was meant: its hash is %x", path, got).
+			WithHint("if it was rebuilt, register it again").WithPath(path)
+	}
+	return data, nil
+}
+
+// validate checks the module as it came: what instruments it relies on that. An
+// interpreter is enough for it, and nine times as fast as a compiler.
+func validate(ctx context.Context, path string, original []byte) (err error) {
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+	defer func() { err = errors.Join(err, r.Close(ctx)) }()
+	m, err := r.CompileModule(ctx, original)
+	if err != nil {
+		return tool.Errorf(tool.ConfigInvalid, "%s is no valid WebAssembly module: %w", path, err).
+			WithHint("it must be a module of WebAssembly 2.0, not a component").WithPath(path)
+	}
+	return isCommand(path, m)
+}
+
+// isCommand checks that a module is a command of WASI preview 1.
+func isCommand(path string, m wazero.CompiledModule) error {
+	const hint = "build it as a WASI preview 1 command, as with GOOS=wasip1 GOARCH=wasm or --target wasm32-wasip1"
+	start, ok := m.ExportedFunctions()[entry]
+	if !ok || len(start.ParamTypes())+len(start.ResultTypes()) > 0 {
+		return tool.Errorf(tool.ConfigInvalid, "the module %s exports no function %s, which a WASI command begins with", path, entry).
+			WithHint(hint).WithPath(path)
+	}
+	for _, f := range m.ImportedFunctions() {
+		if from, name, _ := f.Import(); from != wasi_snapshot_preview1.ModuleName {
+			return tool.Errorf(tool.Unsupported, "the module %s imports %s.%s, and guests get nothing but WASI preview 1", path, from, name).
+				WithHint(hint).WithPath(path)
+		}
+	}
+	if len(m.ImportedMemories()) > 0 {
+		return tool.Errorf(tool.Unsupported, "the module %s imports a memory, and guests bring their own", path).
+			WithHint(hint).WithPath(path)
+	}
+	if _, ok := m.ExportedMemories()["memory"]; !ok {
+		return tool.Errorf(tool.ConfigInvalid, "the module %s exports no memory, through which WASI speaks with it", path).
+			WithHint(hint).WithPath(path)
+	}
+	return nil
+}
+
+// refused is why a module was given no metering.
+func refused(path string, err error) error {
+	kind := tool.ConfigInvalid
+	if e, ok := errors.AsType[*meter.Error](err); ok && e.Unsupported {
+		kind = tool.Unsupported
+	}
+	return tool.Errorf(kind, "the module %s cannot be metered: %w", path, err).
+		WithHint("build it for WebAssembly 2.0, without threads, exceptions or garbage collection").WithPath(path)
+}
+
+// newRuntime makes the runtime in which all guests have their instances.
+func newRuntime(ctx context.Context, c *cache) (wazero.Runtime, error) {
+	config := wazero.NewRuntimeConfig().
+		WithCoreFeatures(api.CoreFeaturesV2).
+		WithDebugInfoEnabled(false) // what was in the module's own debug sections is dropped with its metering
+	if compiled := c.compiled(); compiled != nil {
+		config = config.WithCompilationCache(compiled)
+	}
+	r := wazero.NewRuntimeWithConfig(ctx, config)
+	if err := install(ctx, r); err != nil {
+		return nil, errors.Join(fmt.Errorf("wasm: the host's functions: %w", err), r.Close(ctx))
+	}
+	return r, nil
+}

@@ -1,0 +1,24 @@
+//go:build unix
+
+package engine
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// private refuses a directory that somebody else owns or can write to or read.
+func private(info fs.FileInfo) error {
+	if err := checkDirectory(info); err != nil {
+		return err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("it belongs to the user %d", st.Uid)
+	}
+	if perm := info.Mode().Perm(); perm&0o077 != 0 {
+		return fmt.Errorf("its mode is %#o, and others must have no rights there", perm)
+	}
+	return nil
+}
