@@ -1,0 +1,249 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/caisson-dev/caisson/artifacts"
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// shellJob is the name of a job among executions.
+const shellJob = "shell.job"
+
+// jobLabel is the label of a session that exists for one job.
+const jobLabel = "caisson.job"
+
+// deleteBudget is how long the removal of such a session may take.
+const deleteBudget = 90 * time.Second
+
+// JobRequest asks for one job: in a session, or in one of its own, on a profile,
+// that is gone afterwards. One of SessionID and Profile stands.
+type JobRequest struct {
+	SessionID string
+	Profile   string
+	// Job is what runs. Its limits are those of Constraints and the profile; its ID
+	// is the call's, "" makes one.
+	Job         backends.JobRequest
+	Constraints Constraints
+	// RunID and NodeName are passed through to the events.
+	RunID    string
+	NodeName string
+	Progress backends.Progress
+}
+
+// JobResult is what a job came to, and what it left.
+type JobResult struct {
+	Stdout, Stderr []byte
+	// ExitCode is -1 where a signal ended the program; Signal names it then.
+	ExitCode  int
+	Signal    string
+	TimedOut  bool
+	Truncated bool
+	// Artifacts are the files that were collected, by their paths.
+	Artifacts []JobArtifact
+	// FilesDropped counts files that were not.
+	FilesDropped int
+	// FuelRemaining is what was left of a WebAssembly guest's fuel; nil elsewhere.
+	FuelRemaining *uint64
+}
+
+// JobArtifact is a file that a job left, as an artifact.
+type JobArtifact struct {
+	// Path is relative to the directory that the job ran in.
+	Path string
+	artifacts.Artifact
+}
+
+// RunJob runs one program to its end. It is a call like a tool's, named
+// "shell.job", and goes where shell.bash goes. A program that fails, is killed or
+// runs out of time is a result; an environment that runs no jobs is
+// [tool.Unsupported].
+func (m *Manager) RunJob(ctx context.Context, r JobRequest) (JobResult, error) {
+	if err := r.check(); err != nil {
+		return JobResult{}, err
+	}
+	if r.SessionID == "" {
+		return m.runJobAlone(ctx, r)
+	}
+	if err := r.Constraints.forJob("constraints"); err != nil {
+		return JobResult{}, err
+	}
+	return m.runJob(ctx, r)
+}
+
+func (r *JobRequest) check() error {
+	if (r.SessionID == "") == (r.Profile == "") {
+		return invalid("sessionId", "a job runs in a session or on a profile: write one of sessionId and profile")
+	}
+	if len(r.Job.ID) > maxCallID {
+		return invalid("callId", "a call's id has at most %d bytes", maxCallID)
+	}
+	if r.Constraints.Scope == "tools" {
+		return tool.Errorf(tool.Unsupported, "constraints of scope tools cannot be put on a job").WithPath("constraints.scope")
+	}
+	if err := r.Job.Check(); err != nil {
+		return err
+	}
+	return checkActor(r.SessionID, r.Job.Actor)
+}
+
+// forJob refuses what a job in an environment that exists cannot change. Memory
+// and time on the processor it can: they are limits of its processes.
+func (c Constraints) forJob(prefix string) error {
+	c.Memory, c.CPUTime = 0, 0
+	if c.Scope == "jobs" {
+		c.Scope = ""
+	}
+	return c.forCall(prefix)
+}
+
+// runJobAlone runs a job in a session for it alone. What it left stays.
+func (m *Manager) runJobAlone(ctx context.Context, r JobRequest) (result JobResult, err error) {
+	c := r.Constraints
+	s, _, err := m.Open(ctx, OpenRequest{
+		Profile: r.Profile, Labels: map[string]string{jobLabel: "true"},
+		Constraints: Constraints{Network: c.Network, CPUs: c.CPUs, Image: c.Image, TmpfsNoexec: c.TmpfsNoexec, Profile: c.Profile},
+	}, r.Progress)
+	if err != nil {
+		return JobResult{}, err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteBudget)
+		defer cancel()
+		left, derr := m.Delete(ctx, s.ID, false)
+		if derr != nil || left != "" {
+			// The job is over, and what came of it is worth more than this.
+			m.log.Warn("the session of a job was not removed", "session", s.ID, "left", left, "error", derr)
+		}
+	}()
+	r.SessionID, r.Constraints = s.ID, Constraints{
+		Timeout: c.Timeout, MaxOutputBytes: c.MaxOutputBytes, Filesystem: c.Filesystem, Memory: c.Memory, CPUTime: c.CPUTime,
+	}
+	return m.runJob(ctx, r)
+}
+
+// runJob runs a job in its session.
+func (m *Manager) runJob(ctx context.Context, r JobRequest) (JobResult, error) {
+	s, err := m.use(r.SessionID)
+	if err != nil {
+		return JobResult{}, err
+	}
+	p, err := s.placeFor(tool.GroupShell, shellJob)
+	if err != nil {
+		return JobResult{}, err
+	}
+	x := Execution{Tool: shellJob, CallID: r.Job.ID, Actor: r.Job.Actor, RunID: r.RunID, NodeName: r.NodeName}
+	var result JobResult
+	err = s.execute(ctx, p, x, func(ctx context.Context, x *Execution) error {
+		r.Job.ID = x.CallID
+		result, err = p.runJob(ctx, r)
+		return err
+	})
+	return result, err
+}
+
+// runJob does what a job asks for.
+func (p *place) runJob(ctx context.Context, r JobRequest) (JobResult, error) {
+	mode, err := p.mode(r.Job.Mode, r.Job.Actor, r.Constraints)
+	if err != nil {
+		return JobResult{}, err
+	}
+	env, err := p.environment(ctx, r.Progress)
+	if err != nil {
+		return JobResult{}, err
+	}
+	limits, c := p.saved.Profile, r.Constraints
+	runner, ok := env.(backends.JobRunner)
+	if !ok {
+		return JobResult{}, tool.Errorf(tool.Unsupported, "the environment of the profile %q runs no jobs", limits.Name).
+			WithHint("Choose a profile whose environment runs jobs.")
+	}
+	job := r.Job
+	job.Actor = tool.Actor{ID: p.s.actorID(job.Actor), Kind: job.Actor.Kind}
+	job.Mode = mode
+	job.Timeout, job.MaxOutputBytes = least(limits.Timeout, c.Timeout), least(limits.MaxOutputBytes, c.MaxOutputBytes)
+	job.CPUTime, job.Memory = c.CPUTime, c.Memory
+	done, err := runner.RunJob(ctx, job)
+	if err != nil {
+		return JobResult{}, err
+	}
+	result := JobResult{
+		Stdout: done.Stdout, Stderr: done.Stderr, ExitCode: done.ExitCode, Signal: done.Signal,
+		TimedOut: done.TimedOut, Truncated: done.Truncated, FilesDropped: done.FilesDropped, FuelRemaining: done.FuelRemaining,
+	}
+	err = p.publishJob(ctx, env, job, done.Files, &result)
+	return result, err
+}
+
+// least is the smaller one of two limits, of which 0 is none.
+func least[T time.Duration | int64](a, b T) T {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// publishJob makes artifacts of what a job left. What cannot be one for its name
+// or size is dropped; after any other failure the rest is let go of.
+func (p *place) publishJob(ctx context.Context, env backends.Environment, job backends.JobRequest, files []backends.JobFile, to *JobResult) error {
+	names := artifactNames(files)
+	for i, f := range files {
+		source := f.Path
+		if job.CWD != "" {
+			source = path.Join(job.CWD, f.Path)
+		}
+		a, _, err := p.publish(ctx, env, source, export{Token: f.Token, Name: names[i], Size: f.Size})
+		switch {
+		case err == nil:
+			to.Artifacts = append(to.Artifacts, JobArtifact{Path: f.Path, Artifact: a})
+		case errors.Is(err, artifacts.ErrInvalid), errors.Is(err, artifacts.ErrTooLarge):
+			to.FilesDropped++
+		default:
+			p.letGo(ctx, env, files[i+1:])
+			return err
+		}
+	}
+	return nil
+}
+
+// letGo closes the exports of files that nobody wants.
+func (p *place) letGo(ctx context.Context, env backends.Environment, files []backends.JobFile) {
+	ctx = context.WithoutCancel(ctx)
+	for _, f := range files {
+		stream, err := env.Export(ctx, f.Token)
+		if err == nil {
+			err = stream.Close()
+		}
+		if err != nil {
+			p.s.m.log.Debug("a file of a job could not be let go of", "session", p.s.id, "error", err)
+			return // nor the others: the connection is lost, and they with it
+		}
+	}
+}
+
+// artifactNames are the files' base names, and where one would come twice the
+// whole path, so that two files of one content stay two artifacts.
+func artifactNames(files []backends.JobFile) []string {
+	const coded = "bytes:" // before a path that is no text, percent-encoded
+	count := map[string]int{}
+	names := make([]string, len(files))
+	for i, f := range files {
+		raw, isCoded := strings.CutPrefix(f.Path, coded)
+		names[i] = path.Base(raw)
+		if isCoded {
+			names[i] = coded + names[i]
+		}
+		count[names[i]]++
+	}
+	for i, f := range files {
+		if count[names[i]] > 1 {
+			names[i] = strings.ReplaceAll(f.Path, "/", "_")
+		}
+	}
+	return names
+}
