@@ -26,9 +26,9 @@ const (
 	// MaxAnswer is the longest answer to the action run, in bytes: a result may
 	// hold 2 MiB of data and 3 MiB in all, and its text is quoted.
 	MaxAnswer = 8 << 20
-	// MaxArguments is the longest arguments of a call, in bytes: as much as one
-	// file may have.
-	MaxArguments = 16 << 20
+	// MaxArguments is the longest arguments of a call, in bytes: what fits
+	// the standard input of a command together with the request around it.
+	MaxArguments = 15 << 20
 	// maxQuoted is how much of an answer an error quotes, in bytes.
 	maxQuoted = 160
 )

@@ -253,6 +253,9 @@ func (e *Environment) try(ctx context.Context, w when) (*connection, bool, error
 		}
 		c, shared = better, true
 	}
+	if err := e.addPacks(ctx, c); err != nil {
+		return nil, false, errors.Join(err, c.Close())
+	}
 	if err := e.resync(ctx, c, w); err != nil {
 		return nil, false, errors.Join(err, c.Close())
 	}

@@ -203,6 +203,23 @@ type ToolList struct {
 	Tools []tool.Description `json:"tools"`
 }
 
+// PackAdd is the data of packs/add. Its body, if it has one, is the pack's source.
+type PackAdd struct {
+	Name    string   `json:"name"`
+	Command []string `json:"command"`
+	// SHA256 is that of the source, in hex; empty for a pack that is in the
+	// environment already.
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// PackAdded is the reply to packs/add.
+type PackAdded struct {
+	// NeedSource says that the source is not there: it is to be asked again, with
+	// the source as the body.
+	NeedSource bool               `json:"need_source,omitempty"`
+	Tools      []tool.Description `json:"tools,omitempty"`
+}
+
 // Shutdown is the data of shutdown.
 type Shutdown struct {
 	// Remove removes the workspace after the processes have ended.

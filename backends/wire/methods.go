@@ -35,6 +35,7 @@ const (
 	MethodJobRun = "job/run"
 
 	MethodToolsList = "tools/list"
+	MethodPacksAdd  = "packs/add"
 	MethodShutdown  = "shutdown"
 )
 
@@ -70,6 +71,9 @@ const (
 	CapTools = "caisson.tools.v1"
 	// CapJob is the method job/run. It needs [CapBulk] too.
 	CapJob = "caisson.job.v1"
+	// CapPacks is the method packs/add, and tools/list and execute for the tools
+	// of packs.
+	CapPacks = "caisson.packs.v1"
 	// CapActors is the member actor_kind of execute, process/start and records.
 	CapActors = "caisson.actors.v1"
 	// CapSocket is the offer of a shared socket.

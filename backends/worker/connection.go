@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
+	"github.com/caisson-dev/caisson/backends/worker/pack"
 )
 
 // connection is one stream with a host: what it may do depends on whether it
@@ -44,7 +46,9 @@ func (c *connection) Handle(ctx context.Context, r *wire.Request) (wire.Response
 	case wire.MethodJobRun:
 		return c.server.runJob(ctx, o, r)
 	case wire.MethodToolsList:
-		return data(wire.ToolList{Tools: o.tools.Descriptions()}, nil)
+		return data(wire.ToolList{Tools: o.packs.Beside(o.tools.Descriptions())}, nil)
+	case wire.MethodPacksAdd:
+		return addPack(ctx, o, r)
 	}
 	if handle, ok := processMethods[r.Method]; ok {
 		return handle(ctx, c.server, o, r)
@@ -112,7 +116,7 @@ var withheld string
 func Capabilities() []string {
 	return []string{
 		wire.CapProcessStart, wire.CapBulk, wire.CapErrors, wire.CapFS, wire.CapProcess,
-		wire.CapLimits, wire.CapShutdown, wire.CapTools, wire.CapActors, wire.CapJob,
+		wire.CapLimits, wire.CapShutdown, wire.CapTools, wire.CapPacks, wire.CapActors, wire.CapJob,
 	}
 }
 
@@ -157,7 +161,23 @@ func (c *connection) execute(ctx context.Context, o *session, r *wire.Request) (
 		}
 		call.Arguments = r.Body
 	}
+	if o.packs.Has(call.Name) {
+		return data(o.packs.Call(ctx, call))
+	}
 	return data(o.tools.Call(ctx, call))
+}
+
+// addPack makes the tools of a pack the session's.
+func addPack(ctx context.Context, o *session, r *wire.Request) (wire.Response, error) {
+	var in wire.PackAdd
+	if err := r.Decode(&in); err != nil {
+		return wire.Response{}, err
+	}
+	tools, err := o.packs.Add(ctx, tool.Pack{Name: in.Name, Command: in.Command, SHA256: in.SHA256}, r.Body)
+	if errors.Is(err, pack.ErrSource) {
+		return data(wire.PackAdded{NeedSource: true}, nil)
+	}
+	return data(wire.PackAdded{Tools: tools}, err)
 }
 
 // mode is what a request that asks for m gets: m itself, or the worker's

@@ -15,6 +15,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
 	"github.com/caisson-dev/caisson/backends/worker/job"
+	"github.com/caisson-dev/caisson/backends/worker/pack"
 	"github.com/caisson-dev/caisson/backends/worker/process"
 	"github.com/caisson-dev/caisson/backends/worker/tools"
 	"github.com/caisson-dev/caisson/backends/worker/workspace"
@@ -28,6 +29,7 @@ type session struct {
 	exports   *tools.Exports
 	processes *process.Manager
 	tools     *tools.Set
+	packs     *pack.Set
 	jobs      *job.Runner
 	state     string
 	temporary bool      // state goes with the worker
@@ -157,6 +159,9 @@ func (s *server) open(in wire.Initialize) (_ *session, err error) {
 	o.jobs = job.New(job.Options{
 		Root: o.root, Commands: o.processes, Exports: o.exports,
 		Dir: filepath.Join(SessionDir(o.state, in.Session), "jobs"), Log: s.log,
+	})
+	o.packs = pack.New(pack.Options{
+		Dir: filepath.Join(SessionDir(o.state, in.Session), "packs"), Runner: o.processes, Check: o.root.Check,
 	})
 	return o, nil
 }
