@@ -234,7 +234,7 @@ func (p *place) call(ctx context.Context, r CallRequest, callID string) (tool.Re
 			return tool.Result{}, err
 		}
 	}
-	limits := p.saved.Profile
+	limits := p.toolLimits()
 	request := tool.Request{
 		ID: callID, Name: r.Name, Arguments: r.Arguments, Mode: mode,
 		Actor:   tool.Actor{ID: p.s.actorID(r.Actor), Kind: r.Actor.Kind},
@@ -258,7 +258,7 @@ func (p *place) call(ctx context.Context, r CallRequest, callID string) (tool.Re
 
 // mode decides the permission mode of a call.
 func (p *place) mode(asked tool.Mode, a tool.Actor, c Constraints) (tool.Mode, error) {
-	limits := p.saved.Profile
+	limits := p.toolLimits()
 	if asked != "" && !asked.Valid() {
 		return "", invalid("permissionMode", "there is no permission mode %q", asked)
 	}

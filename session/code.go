@@ -103,7 +103,7 @@ func (p *place) runCode(ctx context.Context, r CodeRequest) (backends.CodeResult
 		return backends.CodeResult{}, err
 	}
 	running := &program{p: p, r: r, mode: mode, tools: tools}
-	timeout := p.saved.Profile.Timeout
+	timeout := p.toolLimits().Timeout
 	if r.Timeout > 0 {
 		timeout = min(timeout, r.Timeout)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session/config"
+	"github.com/caisson-dev/caisson/session/store"
 )
 
 // Constraints tighten what a session or a call may do. What cannot be applied
@@ -57,7 +58,7 @@ func members() []member {
 		{"memory", readMemory},
 		{"filesystem", func(c *Constraints, raw json.RawMessage) error { return readWord(&c.Filesystem, raw, "read_only") }},
 		{"scope", func(c *Constraints, raw json.RawMessage) error {
-			return readWord(&c.Scope, raw, "tools", "jobs", "all")
+			return readWord(&c.Scope, raw, scopeTools, scopeJobs, "all")
 		}},
 		{"network", func(c *Constraints, raw json.RawMessage) error {
 			return readWord(&c.Network, raw, "none", "enabled", "host")
@@ -163,45 +164,85 @@ func readWord(to *string, raw json.RawMessage, words ...string) error {
 	return fmt.Errorf("must be one of %q", words)
 }
 
-// forSession are the limits that the constraints put on a new session.
-func (c Constraints) forSession(prefix string) (profile.Limits, error) {
-	switch {
-	case c.Scope == "jobs":
-		return profile.Limits{}, tool.Errorf(tool.Unsupported, "constraints for jobs alone cannot be kept with a session by this build").
-			WithPath(prefix + ".scope")
-	case c.CPUTime > 0:
-		return profile.Limits{}, tool.Errorf(tool.Unsupported, "cpuTime limits a job, not a session").WithPath(prefix + ".cpuTime")
+// The scopes.
+const (
+	scopeTools = "tools"
+	scopeJobs  = "jobs"
+)
+
+// forSession splits the constraints of a new session: limits that its profiles
+// take on, and those that hold for its tool calls or its jobs alone.
+func (c Constraints) forSession(prefix string) (both profile.Limits, tools, jobs *store.Limits, err error) {
+	switch c.Scope {
+	case scopeTools:
+		if name := c.making(); name != "" {
+			return both, nil, nil, tool.Errorf(tool.Unsupported, "the constraint %s cannot be kept from jobs, which run in the same environment", name).
+				WithPath(prefix + "." + name).WithHint("Leave the scope out.")
+		}
+		return both, c.saved(), nil, nil
+	case scopeJobs:
+		if c.TmpfsNoexec != nil && !*c.TmpfsNoexec {
+			return both, nil, nil, tool.Errorf(tool.Denied, "a constraint can forbid to execute what is in /tmp, and not allow it").WithPath(prefix + ".tmpfsNoexec")
+		}
+		// The profile is that of the jobs, and the session's own is named beside.
+		return both, nil, c.saved(), nil
+	}
+	if c.CPUTime > 0 {
+		return both, nil, nil, tool.Errorf(tool.Unsupported, "cpuTime limits jobs, not tool calls").
+			WithPath(prefix + ".cpuTime").WithHint("Write the scope jobs beside it.")
 	}
 	return profile.Limits{
 		Timeout: c.Timeout, MaxOutputBytes: c.MaxOutputBytes, ReadOnly: c.Filesystem != "",
 		Network: c.Network, CPUs: c.CPUs, Memory: c.Memory, TmpfsNoexec: c.TmpfsNoexec, Image: c.Image,
-	}, nil
+	}, nil, nil, nil
+}
+
+// ownProfile is the profile that the constraints name for a session itself.
+func (c Constraints) ownProfile() string {
+	if c.Scope == scopeJobs {
+		return ""
+	}
+	return c.Profile
+}
+
+// saved are the constraints as they are kept with a session.
+func (c Constraints) saved() *store.Limits {
+	return &store.Limits{
+		Timeout: c.Timeout, CPUTime: c.CPUTime, MaxOutputBytes: c.MaxOutputBytes, ReadOnly: c.Filesystem != "",
+		Network: c.Network, Memory: c.Memory, CPUs: c.CPUs, Image: c.Image,
+		TmpfsNoexec: c.TmpfsNoexec != nil && *c.TmpfsNoexec, Profile: c.Profile,
+	}
+}
+
+// making is the first constraint that only something new can have; "" when there
+// is none.
+func (c Constraints) making() string {
+	switch {
+	case c.Network != "":
+		return "network"
+	case c.Memory != 0:
+		return "memory"
+	case c.CPUs != 0:
+		return "cpus"
+	case c.CPUTime != 0:
+		return "cpuTime"
+	case c.Image != "":
+		return "image"
+	case c.TmpfsNoexec != nil:
+		return "tmpfsNoexec"
+	case c.Profile != "":
+		return "profile"
+	}
+	return ""
 }
 
 // forCall refuses what a call in an environment that exists cannot change.
 func (c Constraints) forCall(prefix string) error {
-	name := ""
-	switch {
-	case c.Network != "":
-		name = "network"
-	case c.Memory != 0:
-		name = "memory"
-	case c.CPUs != 0:
-		name = "cpus"
-	case c.CPUTime != 0:
-		name = "cpuTime"
-	case c.Image != "":
-		name = "image"
-	case c.TmpfsNoexec != nil:
-		name = "tmpfsNoexec"
-	case c.Profile != "":
-		name = "profile"
-	}
-	if name != "" {
+	if name := c.making(); name != "" {
 		return tool.Errorf(tool.Unsupported, "the constraint %s cannot be put on one call: the environment exists already", name).
 			WithPath(prefix + "." + name).WithHint("Put it on session/open.")
 	}
-	if c.Scope == "jobs" {
+	if c.Scope == scopeJobs {
 		return tool.Errorf(tool.Unsupported, "constraints of scope jobs cannot be put on a tool call").WithPath(prefix + ".scope")
 	}
 	return nil

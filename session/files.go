@@ -64,7 +64,7 @@ func (m *Manager) WriteFile(ctx context.Context, id, path string, data []byte) (
 		return info, invalid("data", "a file that is written has at most %d bytes", backends.MaxFileRead)
 	}
 	err = m.withFiles(ctx, id, writeFile, func(ctx context.Context, p *place, files backends.FileSystem) error {
-		if p.saved.Profile.MaxPermissionMode == tool.ReadOnly {
+		if p.toolLimits().MaxPermissionMode == tool.ReadOnly {
 			return tool.Errorf(tool.Denied, "the session %q may only read", id).WithPath(path)
 		}
 		info, err = files.WriteFile(ctx, path, data)

@@ -84,10 +84,13 @@ func (m *Manager) branch(parent store.Session, id string) store.Session {
 	now := m.o.Now()
 	s := store.Session{
 		ID: id, ParentID: parent.ID, Workspace: parent.Workspace, Folder: parent.Folder,
-		Place: m.branchPlace(parent.Place, id), Overrides: slices.Clone(parent.Overrides),
+		Place: m.branchPlace(parent.Place, id), Overrides: slices.Clone(parent.Overrides), ToolLimits: parent.ToolLimits, JobLimits: parent.JobLimits, Plugins: slices.Clone(parent.Plugins),
 		Labels: maps.Clone(parent.Labels), CreatedAt: now, LastUsedAt: now,
 	}
 	for _, p := range parent.Places {
+		if p.OneOff {
+			continue
+		}
 		s.Places = append(s.Places, m.branchPlace(p, id))
 	}
 	return s
@@ -96,7 +99,7 @@ func (m *Manager) branch(parent store.Session, id string) store.Session {
 // branchPlace is a place like one of the parent's: the same environment where that is
 // shared.
 func (m *Manager) branchPlace(parent store.Place, id string) store.Place {
-	p := store.Place{Profile: parent.Profile, Environment: parent.Environment}
+	p := store.Place{Profile: parent.Profile, Environment: parent.Environment, Packs: slices.Clone(parent.Packs)}
 	if !p.Profile.Shared {
 		p.Environment = p.Profile.Identity(m.store.ID(), id)
 	}

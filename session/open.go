@@ -261,7 +261,7 @@ func (s *live) dropFailed(ctx context.Context) error {
 // sameSession refuses a request that asks for something else than what the
 // session is bound to.
 func (m *Manager) sameSession(saved store.Session, r OpenRequest) error {
-	for _, name := range []string{r.Profile, r.Constraints.Profile} {
+	for _, name := range []string{r.Profile, r.Constraints.ownProfile()} {
 		if name != "" && name != saved.Profile.Name {
 			return invalid("profile", "the session %q is bound to the profile %q and cannot change to %q", saved.ID, saved.Profile.Name, name).
 				WithHint("Open a new session for the other profile.")
@@ -277,15 +277,21 @@ func (m *Manager) sameSession(saved store.Session, r OpenRequest) error {
 		}
 	}
 	if !r.Constraints.empty() {
-		limits, err := r.Constraints.forSession("constraints")
+		limits, forTools, forJobs, err := r.Constraints.forSession("constraints")
 		if err != nil {
 			return err
 		}
-		if p, err := saved.Profile.Constrain(limits); err != nil || !reflect.DeepEqual(p, saved.Profile) {
+		p, err := saved.Profile.Constrain(limits)
+		if err != nil || !reflect.DeepEqual(p, saved.Profile) || !same(forTools, saved.ToolLimits) || !same(forJobs, saved.JobLimits) {
 			return invalid("constraints", "the constraints of the session %q were fixed when it was made", saved.ID)
 		}
 	}
 	return nil
+}
+
+// same reports whether limits that are asked for again are those that were saved.
+func same(asked, saved *store.Limits) bool {
+	return asked == nil || saved != nil && *asked == *saved
 }
 
 func folderName(uri string) string {

@@ -83,7 +83,6 @@ func TestChoiceOfProfile(t *testing.T) {
 		{"a label that is too long", session.OpenRequest{Labels: map[string]string{"a": strings.Repeat("x", 257)}}, "", tool.InvalidParams},
 		{"network of local", session.OpenRequest{Constraints: session.Constraints{Network: "none"}}, "", tool.Unsupported},
 		{"cpu time", session.OpenRequest{Constraints: session.Constraints{CPUTime: 1}}, "", tool.Unsupported},
-		{"jobs alone", session.OpenRequest{Constraints: session.Constraints{Scope: "jobs"}}, "", tool.Unsupported},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

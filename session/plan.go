@@ -23,7 +23,7 @@ func (m *Manager) plan(r OpenRequest) (store.Session, error) {
 	if err != nil {
 		return store.Session{}, err
 	}
-	limits, err := r.Constraints.forSession("constraints")
+	limits, forTools, forJobs, err := r.Constraints.forSession("constraints")
 	if err != nil {
 		return store.Session{}, err
 	}
@@ -44,10 +44,14 @@ func (m *Manager) plan(r OpenRequest) (store.Session, error) {
 	s := store.Session{
 		ID: r.SessionID, Workspace: uri, Folder: folder,
 		Labels: maps.Clone(r.Labels), CreatedAt: now, LastUsedAt: now,
+		ToolLimits: forTools, JobLimits: forJobs,
 	}
 	bind := binder{m: m, c: c, project: project, limits: limits, session: &s}
 	if s.Place, err = bind.place(chosen); err != nil {
 		return store.Session{}, at(chosen, err)
+	}
+	if r.alone {
+		return s, nil
 	}
 	if err := bind.overrides(); err != nil {
 		return store.Session{}, err
@@ -140,7 +144,7 @@ func ofOverride(o config.Override, err error) error {
 // and names none is local.
 func (m *Manager) choose(c *config.Config, project config.Project, r OpenRequest, folder bool) (profile.Profile, error) {
 	name := r.Profile
-	if asked := r.Constraints.Profile; asked != "" {
+	if asked := r.Constraints.ownProfile(); asked != "" {
 		if name != "" && name != asked {
 			return profile.Profile{}, invalid("constraints.profile", "%q clashes with the profile %q", asked, name)
 		}

@@ -81,6 +81,8 @@ type OpenRequest struct {
 	Labels map[string]string
 	// Deferred saves the binding without opening the environment: "connect": false.
 	Deferred bool
+	// alone makes a session of one environment, whatever the overrides.
+	alone bool
 }
 
 // Filter says which sessions List returns; its zero value means all.

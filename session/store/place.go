@@ -1,6 +1,10 @@
 package store
 
-import "github.com/caisson-dev/caisson/backends/profile"
+import (
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/profile"
+)
 
 // Place is one environment that a session is bound to. What makes it this one, its
 // profile and identity, never changes.
@@ -20,6 +24,23 @@ type Place struct {
 	Incarnation string `json:"incarnation,omitempty"`
 	// Packs are the tool packs in it.
 	Packs []Pack `json:"packs,omitempty"`
+	// OneOff says that the environment was made for one job. It is removed with
+	// that, or with the session when the service was killed meanwhile.
+	OneOff bool `json:"one_off,omitempty"`
+}
+
+// Limits are constraints as they are saved; members that are zero say nothing.
+type Limits struct {
+	Timeout        time.Duration `json:"timeout,omitempty"`
+	CPUTime        time.Duration `json:"cpu_time,omitempty"`
+	MaxOutputBytes int64         `json:"max_output_bytes,omitempty"`
+	ReadOnly       bool          `json:"read_only,omitempty"`
+	Network        string        `json:"network,omitempty"`
+	Memory         int64         `json:"memory,omitempty"` // bytes
+	CPUs           float64       `json:"cpus,omitempty"`
+	Image          string        `json:"image,omitempty"`
+	TmpfsNoexec    bool          `json:"tmpfs_noexec,omitempty"`
+	Profile        string        `json:"profile,omitempty"`
 }
 
 // Override sends the tools that a glob over "group.tool" matches to the place of

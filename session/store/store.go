@@ -34,8 +34,8 @@ import (
 )
 
 // format is the version of the files, and formatPlaces that of a binding with
-// several places: a build that knows nothing of them refuses it, and does not run
-// everything in the first.
+// several places or limits of its own: a build that knows nothing of them refuses it,
+// and does not run everything in the first place, without limits.
 const (
 	format       = 1
 	formatPlaces = 2
@@ -78,6 +78,10 @@ type Session struct {
 	// say what goes there, in the order of writing.
 	Places    []Place    `json:"places,omitempty"`
 	Overrides []Override `json:"overrides,omitempty"`
+	// ToolLimits and JobLimits are the session's constraints on tool calls alone and
+	// on jobs alone. Those on both are in the profiles.
+	ToolLimits *Limits `json:"tool_limits,omitempty"`
+	JobLimits  *Limits `json:"job_limits,omitempty"`
 	// Plugins are the registered tools that the session has.
 	Plugins []Plugin `json:"plugins,omitempty"`
 
@@ -236,7 +240,7 @@ func (s *Store) Load(id string) (Session, error) {
 // made it.
 func (s *Store) Save(b Session) error {
 	b.Format = format
-	if len(b.Places) > 0 {
+	if len(b.Places) > 0 || b.ToolLimits != nil || b.JobLimits != nil {
 		b.Format = formatPlaces
 	}
 	return writeJSON(s.session(b.ID, "binding.json"), b)
