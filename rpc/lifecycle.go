@@ -48,8 +48,10 @@ func (r *request) initialize(ctx context.Context, p *protocol.InitializeParams) 
 			SessionFork:      true,
 			ProcessTTY:       opened.ProcessTTY,
 			ProcessSubscribe: true,
+			Jobs:             true,
 			Programs:         true,
 		},
+		ConfigPath: opened.ConfigPath,
 	}, nil
 }
 

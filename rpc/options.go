@@ -58,6 +58,8 @@ type Services struct {
 	Backends []string
 	// ProcessTTY says that processes can have terminals.
 	ProcessTTY bool
+	// ConfigPath is the user's configuration file, which need not be there.
+	ConfigPath string
 	// Close ends what the sessions worked through; nil for nothing.
 	Close func() error
 }

@@ -98,6 +98,7 @@ func (a *app) open(_ context.Context, o rpc.OpenOptions) (rpc.Services, error) {
 		Artifacts:  store,
 		Backends:   kinds.Kinds(),
 		ProcessTTY: runtime.GOOS != "windows",
+		ConfigPath: paths.Config,
 		Close:      kinds.Close,
 	}, nil
 }

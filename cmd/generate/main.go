@@ -92,11 +92,16 @@ func generate(root string) ([]file, error) {
 	if err != nil {
 		return nil, err
 	}
+	toolsText, err := builtInTools()
+	if err != nil {
+		return nil, err
+	}
 	return []file{
 		{configDoc, configText},
 		{configPackage, configSchema},
 		{schemaEmbedded, schema},
 		{schemaPackage, schema},
+		{toolsPackage, toolsText},
 		{typesPackage, model.typescript()},
 	}, nil
 }

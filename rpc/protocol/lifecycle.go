@@ -71,6 +71,8 @@ type InitializeResult struct {
 	ProtocolVersion int                `json:"protocolVersion"`
 	ServerInfo      ServerInfo         `json:"serverInfo"`
 	Capabilities    ServerCapabilities `json:"capabilities"`
+	// ConfigPath is the user's configuration file, which need not be there.
+	ConfigPath string `json:"configPath,omitzero"`
 }
 
 // ServerInfo names the service.

@@ -475,6 +475,8 @@ export interface InitializeResult {
   protocolVersion: number;
   serverInfo: ServerInfo;
   capabilities: ServerCapabilities;
+  /** configPath is the user's configuration file, which need not be there. */
+  configPath?: string;
 }
 
 /** InputFile is a file's content; one of its members stands. */
@@ -491,11 +493,20 @@ export interface InputFile {
 export interface JobRunParams {
   sessionId?: string;
   profile?: string;
+  /** argv is run without a shell. */
   argv?: string[];
   script?: Script;
-  /** inputFiles are put into the directory; paths are relative and stay inside. */
+  /**
+   * inputFiles are put into the directory, by their paths, which are relative,
+   * have slashes and stay inside. They may be programs.
+   */
   inputFiles?: Record<string, InputFile>;
+  /**
+   * cwd is a directory of the workspace. Nothing is removed there, and only what
+   * collect names comes back.
+   */
   cwd?: string;
+  /** stdin is all that the program reads from its standard input. */
   stdin?: string;
   env?: Record<string, string>;
   actor?: Actor;
@@ -503,8 +514,16 @@ export interface JobRunParams {
   constraints?: Constraints;
   /** encoding is of the output; utf8 when missing. */
   encoding?: Encoding;
-  /** collect are globs of what comes back as artifacts. */
+  /**
+   * collect are globs of what comes back as artifacts, relative to the directory
+   * ("*.csv", "out/**"); missing means all that the job left. Input files and the
+   * script never do, changed or not.
+   */
   collect?: string[];
+  /** callId, runId and nodeName are as in tool/call. */
+  callId?: string;
+  runId?: string;
+  nodeName?: string;
   workDoneToken?: Token;
 }
 
@@ -513,11 +532,23 @@ export interface JobRunResult {
   stdout: string;
   stderr: string;
   encoding: Encoding;
+  /** lossy says that the output held what is no UTF-8. */
+  lossy?: boolean;
+  /** exitCode is -1 where a signal ended the program, which signal names then. */
   exitCode: number;
   signal?: string;
+  /** timedOut says that the job was killed at its time limit. */
   timedOut: boolean;
+  /** truncated says that more was written than is returned. */
   truncated: boolean;
   artifacts: Artifact[];
+  /**
+   * filesDropped counts files that the job left and that are no artifacts,
+   * because there were too many, or they were too large.
+   */
+  filesDropped?: number;
+  /** fuelRemaining is what was left of a WebAssembly module's fuel. */
+  fuelRemaining?: number;
 }
 
 /** Kind classifies an error for whoever has to act on it. */
