@@ -87,7 +87,7 @@ func methods() map[string]method {
 	}
 	for _, area := range []map[string]method{
 		profileMethods(), sessionMethods(), toolMethods(), fileMethods(),
-		processMethods(), artifactMethods(), codeMethods(), laterMethods(),
+		processMethods(), artifactMethods(), codeMethods(), jobMethods(),
 	} {
 		maps.Copy(all, area)
 	}
@@ -96,18 +96,6 @@ func methods() map[string]method {
 		all[name] = m
 	}
 	return all
-}
-
-// laterMethods are those that the protocol has and this build has not; the
-// capabilities say so.
-func laterMethods() map[string]method {
-	later := func(*request, []byte) (work, error) {
-		return nil, tool.Errorf(tool.Unsupported, "this build of the service does not have this method yet").
-			WithHint("check the capability that names it in the answer to initialize")
-	}
-	return map[string]method{
-		protocol.MethodJobRun: {handle: later, class: slotless},
-	}
 }
 
 // admit registers a request, or says why it is not taken: the wrong time, no

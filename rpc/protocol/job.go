@@ -6,23 +6,34 @@ import "encoding/json"
 // environment unless CWD says where. One of SessionID and Profile stands, and
 // one of Argv and Script.
 type JobRunParams struct {
-	SessionID string   `json:"sessionId,omitzero"`
-	Profile   string   `json:"profile,omitzero"`
-	Argv      []string `json:"argv,omitempty"`
-	Script    *Script  `json:"script,omitzero"`
-	// InputFiles are put into the directory; paths are relative and stay inside.
-	InputFiles     map[string]InputFile `json:"inputFiles,omitempty"`
-	CWD            string               `json:"cwd,omitzero"`
-	Stdin          string               `json:"stdin,omitzero"`
-	Env            map[string]string    `json:"env,omitempty"`
-	Actor          *Actor               `json:"actor,omitzero"`
-	PermissionMode PermissionMode       `json:"permissionMode,omitzero"`
-	Constraints    *Constraints         `json:"constraints,omitzero"`
+	SessionID string `json:"sessionId,omitzero"`
+	Profile   string `json:"profile,omitzero"`
+	// Argv is run without a shell.
+	Argv   []string `json:"argv,omitempty"`
+	Script *Script  `json:"script,omitzero"`
+	// InputFiles are put into the directory, by their paths, which are relative,
+	// have slashes and stay inside. They may be programs.
+	InputFiles map[string]InputFile `json:"inputFiles,omitempty"`
+	// CWD is a directory of the workspace. Nothing is removed there, and only what
+	// Collect names comes back.
+	CWD string `json:"cwd,omitzero"`
+	// Stdin is all that the program reads from its standard input.
+	Stdin          string            `json:"stdin,omitzero"`
+	Env            map[string]string `json:"env,omitempty"`
+	Actor          *Actor            `json:"actor,omitzero"`
+	PermissionMode PermissionMode    `json:"permissionMode,omitzero"`
+	Constraints    *Constraints      `json:"constraints,omitzero"`
 	// Encoding is of the output; utf8 when missing.
 	Encoding Encoding `json:"encoding,omitzero"`
-	// Collect are globs of what comes back as artifacts.
-	Collect       []string `json:"collect,omitempty"`
-	WorkDoneToken Token    `json:"workDoneToken,omitzero"`
+	// Collect are globs of what comes back as artifacts, relative to the directory
+	// ("*.csv", "out/**"); missing means all that the job left. Input files and the
+	// script never do, changed or not.
+	Collect []string `json:"collect,omitempty"`
+	// CallID, RunID and NodeName are as in tool/call.
+	CallID        string `json:"callId,omitzero"`
+	RunID         string `json:"runId,omitzero"`
+	NodeName      string `json:"nodeName,omitzero"`
+	WorkDoneToken Token  `json:"workDoneToken,omitzero"`
 }
 
 // Script is a program text and what runs it.
@@ -39,14 +50,24 @@ type InputFile struct {
 
 // JobRunResult is the answer to job/run.
 type JobRunResult struct {
-	Stdout    string     `json:"stdout"`
-	Stderr    string     `json:"stderr"`
-	Encoding  Encoding   `json:"encoding"`
-	ExitCode  int        `json:"exitCode"`
-	Signal    string     `json:"signal,omitzero"`
-	TimedOut  bool       `json:"timedOut"`
+	Stdout   string   `json:"stdout"`
+	Stderr   string   `json:"stderr"`
+	Encoding Encoding `json:"encoding"`
+	// Lossy says that the output held what is no UTF-8.
+	Lossy bool `json:"lossy,omitzero"`
+	// ExitCode is -1 where a signal ended the program, which Signal names then.
+	ExitCode int    `json:"exitCode"`
+	Signal   string `json:"signal,omitzero"`
+	// TimedOut says that the job was killed at its time limit.
+	TimedOut bool `json:"timedOut"`
+	// Truncated says that more was written than is returned.
 	Truncated bool       `json:"truncated"`
 	Artifacts []Artifact `json:"artifacts"`
+	// FilesDropped counts files that the job left and that are no artifacts,
+	// because there were too many, or they were too large.
+	FilesDropped int `json:"filesDropped,omitzero"`
+	// FuelRemaining is what was left of a WebAssembly module's fuel.
+	FuelRemaining *uint64 `json:"fuelRemaining,omitzero"`
 }
 
 // CodeRunParams runs a program that calls tools.
