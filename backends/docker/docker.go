@@ -94,6 +94,11 @@ func (b *Backend) Open(ctx context.Context, binding backends.Binding, p backends
 	if err != nil {
 		return nil, err
 	}
+	perCall := binding.Profile.ContainerPolicy == profile.PolicyPerCall
+	packs := binding.Packs
+	if perCall {
+		binding.Packs = nil // no command runs beside the files
+	}
 	env, err := remote.Open(ctx, h, binding, p, remote.Options{
 		Backend:                  b.Kind(),
 		Root:                     binding.Profile.Workspace,
@@ -103,10 +108,11 @@ func (b *Backend) Open(ctx context.Context, binding backends.Binding, p backends
 	switch {
 	case err != nil:
 		return nil, err
-	case binding.Profile.ContainerPolicy == profile.PolicyPerCall:
-		return newPerCall(env, h, binding), nil
+	case !perCall:
+		return env, nil
 	}
-	return env, nil
+	binding.Packs = packs
+	return b.openPerCall(ctx, newPerCall(env, h, binding), p)
 }
 
 // host prepares what reaches a binding's container, with the opened folder

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -23,7 +25,8 @@ type perCall struct {
 	files *remote.Environment
 	host  *host
 	b     backends.Binding
-	slots chan struct{} // as many as there may be containers at once
+	slots chan struct{}      // as many as there may be containers at once
+	packs []tool.Description // the tools of packs; set once, when it is opened
 
 	life  context.Context // ends when the environment is let go of
 	end   context.CancelCauseFunc
@@ -55,10 +58,10 @@ func withoutCommands(name string) bool {
 // Call runs one tool, in a container of its own unless it is known to start no
 // command.
 func (e *perCall) Call(ctx context.Context, r tool.Request) (tool.Result, error) {
-	switch {
-	case withoutCommands(r.Name):
+	switch pack := e.ofPack(r.Name); {
+	case !pack && withoutCommands(r.Name):
 		return e.files.Call(ctx, r)
-	case r.Name == "process":
+	case !pack && r.Name == "process":
 		return tool.Result{}, noProcesses("the tool process")
 	}
 	done, err := e.begin()
@@ -78,7 +81,11 @@ func (e *perCall) Call(ctx context.Context, r tool.Request) (tool.Result, error)
 	timed, let := context.WithCancelCause(timed)
 	defer let(nil)
 	defer context.AfterFunc(e.life, func() { let(context.Cause(e.life)) })()
-	result, err := e.inContainer(timed, r)
+	var result tool.Result
+	err = e.inContainer(timed, func(env *remote.Environment) (err error) {
+		result, err = env.Call(timed, r)
+		return err
+	})
 	if err != nil && ctx.Err() == nil && errors.Is(timed.Err(), context.DeadlineExceeded) {
 		err = tool.Errorf(tool.Timeout, "%s took longer than %s, and its container was removed: %w", r.Name, limit, err).
 			WithHint("give the call a longer timeout")
@@ -99,11 +106,11 @@ func (e *perCall) begin() (done func(), err error) {
 
 func errLetGo() error { return tool.Errorf(tool.Cancelled, "the environment was let go of") }
 
-// inContainer makes a container, runs the call there and removes it, all before
+// inContainer makes a container, does the work there and removes it, all before
 // it returns.
-func (e *perCall) inContainer(ctx context.Context, r tool.Request) (tool.Result, error) {
+func (e *perCall) inContainer(ctx context.Context, work func(*remote.Environment) error) error {
 	if e.b.Secrets.Environment == nil && len(e.b.Profile.ForwardEnv) > 0 {
-		return tool.Result{}, tool.Errorf(tool.ConfigInvalid,
+		return tool.Errorf(tool.ConfigInvalid,
 			"the variables that the profile %q forwards could not be taken, and each call's container needs them anew", e.b.Profile.Name).
 			WithHint("set the variables of forward_env (%v) before the service starts, and open the session again", e.b.Profile.ForwardEnv)
 	}
@@ -111,7 +118,7 @@ func (e *perCall) inContainer(ctx context.Context, r tool.Request) (tool.Result,
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
 	case <-ctx.Done():
-		return tool.Result{}, ended(ctx, "waiting for a container")
+		return ended(ctx, "waiting for a container")
 	}
 	h := &callHost{host: e.host}
 	b := e.b
@@ -122,7 +129,7 @@ func (e *perCall) inContainer(ctx context.Context, r tool.Request) (tool.Result,
 		ConnectBudget: callConnectBudget, Log: e.host.backend.log,
 	})
 	if err != nil {
-		return tool.Result{}, err
+		return err
 	}
 	defer func() {
 		// The end of its input ends the container, where it has not ended by now.
@@ -131,7 +138,7 @@ func (e *perCall) inContainer(ctx context.Context, r tool.Request) (tool.Result,
 		}
 		h.gone(ctx)
 	}()
-	return env.Call(ctx, r)
+	return work(env)
 }
 
 // ended is the error of what ctx ended.
@@ -187,7 +194,45 @@ func missing(id string) (tool.Process, error) {
 func (e *perCall) Info() backends.Info { return e.files.Info() }
 
 // Tools describes what the environment offers.
-func (e *perCall) Tools(ctx context.Context) ([]tool.Description, error) { return e.files.Tools(ctx) }
+func (e *perCall) Tools(ctx context.Context) ([]tool.Description, error) {
+	all, err := e.files.Tools(ctx)
+	if err != nil || len(e.packs) == 0 {
+		return all, err
+	}
+	all = slices.DeleteFunc(all, func(d tool.Description) bool { return e.ofPack(d.Name) })
+	all = append(all, e.packs...)
+	slices.SortFunc(all, func(a, b tool.Description) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// ofPack reports whether a pack has the tool of the name.
+func (e *perCall) ofPack(name string) bool {
+	return slices.ContainsFunc(e.packs, func(d tool.Description) bool { return d.Name == name })
+}
+
+// openPerCall asks the packs of an environment that was just opened what tools they
+// have, in a container like that of a call. When that fails, what was made is
+// removed again.
+func (b *Backend) openPerCall(ctx context.Context, e *perCall, p backends.Progress) (backends.Environment, error) {
+	if len(e.b.Packs) == 0 {
+		return e, nil
+	}
+	p.Report("asking the tool packs what they have")
+	err := e.inContainer(ctx, func(env *remote.Environment) error {
+		all, err := env.Tools(ctx)
+		e.packs = slices.DeleteFunc(all, func(d tool.Description) bool { return d.Group != tool.GroupPlugins })
+		return err
+	})
+	if err == nil {
+		return e, nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	err = errors.Join(err, e.Shutdown(ctx))
+	if !e.b.Provisioned {
+		err = errors.Join(err, b.Remove(ctx, e.b))
+	}
+	return nil, err
+}
 
 // Events carries changes of state of the container that holds the workspace.
 func (e *perCall) Events() backends.Events { return e.files.Events() }

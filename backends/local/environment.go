@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -25,6 +27,7 @@ type environment struct {
 	root    *workspace.Root
 	exports *tools.Exports
 	lists   commandLists
+	packs   []tool.Description // the tools of packs; set once, by Open
 	events  *backends.Hub
 
 	// life ends with Detach, and with it every near call.
@@ -87,13 +90,23 @@ func (e *environment) Info() backends.Info {
 
 // Tools describes the tools of both halves.
 func (e *environment) Tools(context.Context) ([]tool.Description, error) {
-	return e.Descriptions(), nil
+	all := slices.DeleteFunc(e.Descriptions(), func(d tool.Description) bool { return e.ofPack(d.Name) })
+	all = append(all, e.packs...)
+	slices.SortFunc(all, func(a, b tool.Description) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
 }
 
 // Call runs a tool where it belongs.
 func (e *environment) Call(ctx context.Context, r tool.Request) (tool.Result, error) {
 	if r.Timeout <= 0 {
 		r.Timeout = e.at.Profile.Timeout
+	}
+	if e.ofPack(r.Name) {
+		far, err := e.worker(ctx)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		return far.Call(ctx, r)
 	}
 	switch r.Name {
 	case "bash", "git", "process":

@@ -65,6 +65,9 @@ func (b *Backend) Open(ctx context.Context, at backends.Binding, p backends.Prog
 	if err := e.reattach(ctx, p); err != nil {
 		return nil, errors.Join(err, e.Detach(context.WithoutCancel(ctx)))
 	}
+	if err := e.addPacks(ctx, p); err != nil {
+		return nil, e.unmade(ctx, err)
+	}
 	return e, nil
 }
 
