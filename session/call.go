@@ -256,9 +256,13 @@ func (p *place) call(ctx context.Context, r CallRequest, callID string) (tool.Re
 	return withText(r.Name, result), nil
 }
 
-// mode decides the permission mode of a call.
+// mode decides the permission mode of a tool call.
 func (p *place) mode(asked tool.Mode, a tool.Actor, c Constraints) (tool.Mode, error) {
-	limits := p.toolLimits()
+	return modeWithin(p.toolLimits(), asked, a, c)
+}
+
+// modeWithin decides a permission mode within the limits of a profile.
+func modeWithin(limits profile.Profile, asked tool.Mode, a tool.Actor, c Constraints) (tool.Mode, error) {
 	if asked != "" && !asked.Valid() {
 		return "", invalid("permissionMode", "there is no permission mode %q", asked)
 	}

@@ -248,6 +248,86 @@ func (c Constraints) forCall(prefix string) error {
 	return nil
 }
 
+// ofJob are the constraints of a job under those that its session has for jobs,
+// which are a ceiling.
+func (c Constraints) ofJob(prefix string, ceiling *store.Limits) (Constraints, error) {
+	if c.Scope == scopeTools {
+		return c, tool.Errorf(tool.Unsupported, "constraints of scope tools cannot be put on a job").WithPath(prefix + ".scope")
+	}
+	if ceiling == nil {
+		return c, nil
+	}
+	c.Timeout, c.CPUTime = lower(c.Timeout, ceiling.Timeout), lower(c.CPUTime, ceiling.CPUTime)
+	c.MaxOutputBytes, c.Memory = lower(c.MaxOutputBytes, ceiling.MaxOutputBytes), lower(c.Memory, ceiling.Memory)
+	c.CPUs = lower(c.CPUs, ceiling.CPUs)
+	if ceiling.ReadOnly {
+		c.Filesystem = "read_only"
+	}
+	above := func(name, value, limit string) error {
+		return tool.Errorf(tool.Denied, "the session's jobs have the %s %s, which a constraint cannot change to %s", name, limit, value).
+			WithPath(prefix + "." + name)
+	}
+	switch {
+	case c.Network == "":
+		c.Network = ceiling.Network
+	case width(c.Network) > width(ceiling.Network) && ceiling.Network != "":
+		return c, above("network", c.Network, ceiling.Network)
+	}
+	switch {
+	case c.Image == "":
+		c.Image = ceiling.Image
+	case ceiling.Image != "" && c.Image != ceiling.Image:
+		return c, above("image", c.Image, ceiling.Image)
+	}
+	switch {
+	case c.Profile == "":
+		c.Profile = ceiling.Profile
+	case ceiling.Profile != "" && c.Profile != ceiling.Profile:
+		return c, above("profile", c.Profile, ceiling.Profile)
+	}
+	if ceiling.TmpfsNoexec {
+		if c.TmpfsNoexec != nil && !*c.TmpfsNoexec {
+			return c, above("tmpfsNoexec", "false", "true")
+		}
+		c.TmpfsNoexec = new(true)
+	}
+	return c, nil
+}
+
+// lower is the lower one of two limits, of which 0 is none.
+func lower[T time.Duration | int64 | float64](a, b T) T {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// width orders the networks.
+func width(network string) int {
+	switch network {
+	case "none":
+		return 0
+	case "enabled":
+		return 1
+	default:
+		return 2
+	}
+}
+
+// narrowed is the profile of an environment that the constraints ask for. Memory
+// that its backend cannot limit stays a limit of each process.
+func (c Constraints) narrowed(p profile.Profile) (profile.Profile, error) {
+	l := profile.Limits{Network: c.Network, CPUs: c.CPUs, Image: c.Image, TmpfsNoexec: c.TmpfsNoexec}
+	p, err := p.Constrain(l)
+	if err != nil || c.Memory == 0 {
+		return p, err
+	}
+	if limited, err := p.Constrain(profile.Limits{Memory: c.Memory}); tool.KindOf(err) != tool.Unsupported {
+		return limited, err
+	}
+	return p, nil
+}
+
 // ofProject says of an error about a limit that the project's file set it.
 func ofProject(err error) error {
 	var e *tool.Error

@@ -32,7 +32,7 @@ type finder func(ctx context.Context, p *place, env backends.Environment) (strin
 // knows it by. Where none has it that is home, which is where processes are started,
 // and no id.
 func (s *live) holderOf(ctx context.Context, home *place, id string, find finder) (*place, string, error) {
-	candidates := s.places()
+	candidates := s.lasting()
 	if i := slices.Index(candidates, home); i > 0 {
 		candidates[0], candidates[i] = candidates[i], candidates[0]
 	}
@@ -82,7 +82,7 @@ func (s *live) listProcesses(ctx context.Context) ([]Process, error) {
 		return s.main.listProcesses(ctx, env)
 	}
 	var all []Process
-	for _, p := range s.places() {
+	for _, p := range s.lasting() {
 		env, err := p.inhabited(ctx)
 		if env == nil && err == nil {
 			continue

@@ -70,9 +70,6 @@ func (m *Manager) RunJob(ctx context.Context, r JobRequest) (JobResult, error) {
 	if r.SessionID == "" {
 		return m.runJobAlone(ctx, r)
 	}
-	if err := r.Constraints.forJob("constraints"); err != nil {
-		return JobResult{}, err
-	}
 	return m.runJob(ctx, r)
 }
 
@@ -92,21 +89,11 @@ func (r *JobRequest) check() error {
 	return checkActor(r.SessionID, r.Job.Actor)
 }
 
-// forJob refuses what a job in an environment that exists cannot change. Memory
-// and time on the processor it can: they are limits of its processes.
-func (c Constraints) forJob(prefix string) error {
-	c.Memory, c.CPUTime = 0, 0
-	if c.Scope == "jobs" {
-		c.Scope = ""
-	}
-	return c.forCall(prefix)
-}
-
 // runJobAlone runs a job in a session for it alone. What it left stays.
 func (m *Manager) runJobAlone(ctx context.Context, r JobRequest) (result JobResult, err error) {
 	c := r.Constraints
 	s, _, err := m.Open(ctx, OpenRequest{
-		Profile: r.Profile, Labels: map[string]string{jobLabel: "true"},
+		Profile: r.Profile, Labels: map[string]string{jobLabel: "true"}, alone: true,
 		Constraints: Constraints{Network: c.Network, CPUs: c.CPUs, Image: c.Image, TmpfsNoexec: c.TmpfsNoexec, Profile: c.Profile},
 	}, r.Progress)
 	if err != nil {
@@ -140,34 +127,35 @@ func (m *Manager) runJob(ctx context.Context, r JobRequest) (JobResult, error) {
 	x := Execution{Tool: shellJob, CallID: r.Job.ID, Actor: r.Job.Actor, RunID: r.RunID, NodeName: r.NodeName}
 	var result JobResult
 	err = s.execute(ctx, p, x, func(ctx context.Context, x *Execution) error {
+		site, leave, err := s.siteOf(ctx, r)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		x.in(site.place)
 		r.Job.ID = x.CallID
-		result, err = p.runJob(ctx, r)
+		result, err = site.run(ctx, r)
 		return err
 	})
 	return result, err
 }
 
-// runJob does what a job asks for.
-func (p *place) runJob(ctx context.Context, r JobRequest) (JobResult, error) {
-	mode, err := p.mode(r.Job.Mode, r.Job.Actor, r.Constraints)
-	if err != nil {
-		return JobResult{}, err
-	}
+// run does what a job asks for.
+func (site jobSite) run(ctx context.Context, r JobRequest) (JobResult, error) {
+	p := site.place
 	env, err := p.environment(ctx, r.Progress)
 	if err != nil {
 		return JobResult{}, err
 	}
-	limits, c := p.saved.Profile, r.Constraints
 	runner, ok := env.(backends.JobRunner)
 	if !ok {
-		return JobResult{}, tool.Errorf(tool.Unsupported, "the environment of the profile %q runs no jobs", limits.Name).
+		return JobResult{}, tool.Errorf(tool.Unsupported, "the environment of the profile %q runs no jobs", p.saved.Profile.Name).
 			WithHint("Choose a profile whose environment runs jobs.")
 	}
 	job := r.Job
 	job.Actor = tool.Actor{ID: p.s.actorID(job.Actor), Kind: job.Actor.Kind}
-	job.Mode = mode
-	job.Timeout, job.MaxOutputBytes = least(limits.Timeout, c.Timeout), least(limits.MaxOutputBytes, c.MaxOutputBytes)
-	job.CPUTime, job.Memory = c.CPUTime, c.Memory
+	job.Mode, job.Timeout, job.MaxOutputBytes = site.mode, site.timeout, site.maxOutputBytes
+	job.CPUTime, job.Memory = site.cpuTime, site.memory
 	done, err := runner.RunJob(ctx, job)
 	if err != nil {
 		return JobResult{}, err
@@ -178,14 +166,6 @@ func (p *place) runJob(ctx context.Context, r JobRequest) (JobResult, error) {
 	}
 	err = p.publishJob(ctx, env, job, done.Files, &result)
 	return result, err
-}
-
-// least is the smaller one of two limits, of which 0 is none.
-func least[T time.Duration | int64](a, b T) T {
-	if a <= 0 || b > 0 && b < a {
-		return b
-	}
-	return a
 }
 
 // publishJob makes artifacts of what a job left. What cannot be one for its name

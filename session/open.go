@@ -190,6 +190,7 @@ func (m *Manager) resume(ctx context.Context, saved store.Session, r OpenRequest
 		return Session{}, known(errors.Join(err, lock.Release()))
 	}
 	m.sink.SessionChanged(l.current())
+	l.reap()
 	if r.Deferred {
 		return l.current(), nil
 	}

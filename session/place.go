@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -99,4 +100,9 @@ func (s *live) places() []*place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]*place{s.main}, s.beside...)
+}
+
+// lasting are the places but those for one use.
+func (s *live) lasting() []*place {
+	return slices.DeleteFunc(s.places(), func(p *place) bool { return p.saved.OneOff })
 }

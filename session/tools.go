@@ -23,7 +23,7 @@ func (m *Manager) Tools(ctx context.Context, id string) (all []Tool, err error) 
 
 // offers are the tools of all places, those of the main one first.
 func (s *live) offers(ctx context.Context) ([]Tool, error) {
-	places := s.places()
+	places := s.lasting()
 	lists := make([][]tool.Description, len(places))
 	errs := make([]error, len(places))
 	var asking sync.WaitGroup
@@ -112,7 +112,7 @@ func (s *live) locate(ctx context.Context, p *place, r CallRequest) (*place, err
 // does, which will say so.
 func (s *live) offering(ctx context.Context, p *place, name string) (*place, error) {
 	var failed error
-	for _, other := range s.places() {
+	for _, other := range s.lasting() {
 		list, err := other.offers(ctx)
 		if slices.ContainsFunc(list, func(d tool.Description) bool { return d.Name == name }) {
 			return other, nil

@@ -79,7 +79,7 @@ func constrainImage(p *Profile, l Limits) error {
 
 func constrainTmpfs(p *Profile, l Limits) error {
 	switch {
-	case l.TmpfsNoexec == nil || p.in(inDocker) && *l.TmpfsNoexec == p.TmpfsNoexec:
+	case l.TmpfsNoexec == nil || p.in(inDocker) && *l.TmpfsNoexec == p.TmpfsNoexec || p.in(inWASM) && *l.TmpfsNoexec:
 		return nil
 	case !p.in(inDocker):
 		return p.cannot("tmpfsNoexec")
@@ -91,7 +91,30 @@ func constrainTmpfs(p *Profile, l Limits) error {
 	return p.set("tmpfs_noexec", true)
 }
 
+// constrainGuest applies the limits of resources to a WebAssembly guest: it has
+// memory, one thread, no processes, and no file that can be executed.
+func constrainGuest(p *Profile, l Limits) error {
+	if l.CPUs > 0 && l.CPUs < 1 {
+		return p.cannot("cpus")
+	}
+	if l.Memory == 0 {
+		return nil
+	}
+	const page = 64 << 10
+	if l.Memory < page {
+		return p.cannot("memory")
+	}
+	if pages := l.Memory / page; pages < int64(p.MaxMemoryPages) {
+		p.MaxMemoryPages = uint32(pages)
+		return p.set("max_memory_pages", pages)
+	}
+	return nil
+}
+
 func constrainResources(p *Profile, l Limits) error {
+	if p.in(inWASM) {
+		return constrainGuest(p, l)
+	}
 	if l.CPUs > 0 {
 		if !p.in(images) {
 			return p.cannot("cpus")

@@ -1,0 +1,119 @@
+package session
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/session/config"
+	"github.com/caisson-dev/caisson/session/store"
+)
+
+// jobSite is where a job runs, and within which limits: of each the least that the
+// call, the session, the project and the user say.
+type jobSite struct {
+	place          *place
+	mode           tool.Mode
+	timeout        time.Duration
+	cpuTime        time.Duration // 0 is none
+	memory         int64         // bytes for each process; 0 is none
+	maxOutputBytes int64
+}
+
+// siteOf decides where a job runs. Constraints that only something new can have, and
+// another profile, give it an environment of its own, which exists once it is used;
+// the caller calls leave at the end.
+func (s *live) siteOf(ctx context.Context, r JobRequest) (_ jobSite, leave func(), err error) {
+	home, err := s.placeFor(tool.GroupShell, shellJob)
+	if err != nil {
+		return jobSite{}, nil, err
+	}
+	c, err := r.Constraints.ofJob("constraints", s.saved.JobLimits) // which never change
+	if err != nil {
+		return jobSite{}, nil, err
+	}
+	if home, err = s.siteOn(home, c, r.Job.CWD != ""); err != nil {
+		return jobSite{}, nil, err
+	}
+	leave = func() {}
+	if home.saved.OneOff {
+		leave = func() { s.removeOneOff(ctx, home) }
+	}
+	p := home.saved.Profile
+	site := jobSite{
+		place: home, cpuTime: c.CPUTime, memory: c.Memory,
+		timeout: lower(p.Timeout, c.Timeout), maxOutputBytes: lower(p.MaxOutputBytes, c.MaxOutputBytes),
+	}
+	if site.mode, err = modeWithin(p, r.Job.Mode, r.Job.Actor, c); err != nil {
+		leave()
+		return jobSite{}, nil, err
+	}
+	return site, leave, nil
+}
+
+// siteOn is the place for a job with these constraints: home, another one of the
+// session, or one for the job alone.
+func (s *live) siteOn(home *place, c Constraints, inWorkspace bool) (*place, error) {
+	base := home.saved.Profile
+	other := c.Profile != "" && c.Profile != base.Name
+	if other {
+		if p := s.placeOn(c.Profile); p != nil {
+			home, base, other = p, p.saved.Profile, false
+		}
+	}
+	if other {
+		var err error
+		if base, err = s.profileNow(c.Profile); err != nil {
+			return nil, err
+		}
+	}
+	limited, err := c.narrowed(base)
+	if err != nil {
+		return nil, at(base, under("constraints", err))
+	}
+	if !other && reflect.DeepEqual(limited.Written, base.Written) {
+		return home, nil
+	}
+	if inWorkspace {
+		there := workspaceOf(store.Place{Profile: limited}, s.folder)
+		if there.host == "" || there != workspaceOf(home.saved, s.folder) {
+			return nil, at(base, tool.Errorf(tool.Unsupported, "with these constraints the job would have an environment of its own, which has not the session's workspace").
+				WithPath("cwd").WithHint("Leave cwd out and send the files along as inputFiles, or leave the constraints out."))
+		}
+	}
+	return s.addOneOff(limited)
+}
+
+// placeOn is the session's place on the profile of this name, or nil.
+func (s *live) placeOn(name string) *place {
+	for _, p := range s.lasting() {
+		if p.saved.Profile.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// profileNow is a profile of the configuration as it is now, within what the
+// project's file allows now.
+func (s *live) profileNow(name string) (profile.Profile, error) {
+	c, err := s.m.o.Config.Load()
+	if err != nil {
+		return profile.Profile{}, known(err)
+	}
+	var project config.Project
+	if s.folder != "" {
+		if project, err = config.LoadProject(s.folder, c); err != nil {
+			return profile.Profile{}, known(err)
+		}
+	}
+	p, err := s.m.profile(c, name)
+	if err != nil {
+		return p, err
+	}
+	bind := binder{m: s.m, c: c, project: project, session: &store.Session{ID: s.id, Folder: s.folder}}
+	bound, err := bind.place(p)
+	return bound.Profile, at(p, err)
+}
