@@ -1,0 +1,46 @@
+package guard
+
+import "strings"
+
+// command is one simple command that a call runs, as far as it is known.
+type command struct {
+	fields []field // the first is the command word; never empty
+	dir    string  // where it runs, with marks
+	why    string  // it is code that is not known, for this reason; "" for a command
+}
+
+// opaque is code that is not known: it may be any command.
+func opaque(what, why string) command {
+	return command{fields: []field{{text: string(anything), many: true}}, why: what + ": " + why}
+}
+
+// show is the command for people, of bounded length.
+func (c *command) show() string {
+	if c.why != "" {
+		what, _, _ := strings.Cut(c.why, ": ")
+		return cut(shown.Replace(what), maxShown)
+	}
+	var b strings.Builder
+	for i, f := range c.fields {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		text := shown.Replace(f.text)
+		if text == "" || strings.ContainsAny(text, " \t'\"") {
+			text = "'" + text + "'"
+		}
+		b.WriteString(text)
+		if b.Len() > maxShown {
+			break
+		}
+	}
+	return strings.ReplaceAll(cut(b.String(), maxShown), "`", "'")
+}
+
+// unknown says what about the command word is not known.
+func (c *command) unknown() string {
+	if _, why, ok := strings.Cut(c.why, ": "); ok {
+		return why
+	}
+	return "whose first word cannot be known before it runs"
+}

@@ -1,0 +1,636 @@
+package guard
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// splitter collects the fields that one word becomes.
+type splitter struct {
+	ifs    string
+	assign bool // neither splitting nor file names: the value of an assignment
+	fields []field
+	cur    strings.Builder
+	begun  bool // there is a field, if only an empty one
+	many   bool
+	output *string
+}
+
+// quoted adds text that stays as it is.
+func (b *splitter) quoted(text string) {
+	b.cur.WriteString(text)
+	b.begun = true
+}
+
+// pattern adds unquoted text of the line: its globs are globs.
+func (b *splitter) pattern(text string) {
+	if text == "" {
+		return
+	}
+	if b.assign {
+		b.quoted(text)
+		return
+	}
+	b.quoted(globbed(text))
+}
+
+// split adds what an unquoted expansion gave.
+func (b *splitter) split(text string) {
+	if b.assign {
+		b.quoted(text)
+		return
+	}
+	for _, r := range text {
+		if strings.ContainsRune(b.ifs, r) {
+			b.end()
+			continue
+		}
+		if r == anything || r == outside {
+			b.many = true
+		}
+		b.cur.WriteString(globbed(string(r)))
+		b.begun = true
+	}
+}
+
+// end ends the field, if there is one.
+func (b *splitter) end() {
+	if b.begun {
+		b.fields = append(b.fields, field{text: limited(b.cur.String()), many: b.many, output: b.output})
+	}
+	b.cur.Reset()
+	b.begun, b.many, b.output = false, false, nil
+}
+
+// globbed marks the globs of a text.
+func globbed(text string) string {
+	if !strings.ContainsAny(text, "*?[") {
+		return text
+	}
+	var out strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '*':
+			out.WriteRune(anyChars)
+		case '?':
+			out.WriteRune(anyChar)
+		case '[':
+			end := strings.IndexByte(text[i+1:], ']')
+			if end == 0 { // []x] and []]: the first ] is a member
+				if more := strings.IndexByte(text[i+2:], ']'); more >= 0 {
+					end = more + 1
+				}
+			}
+			if end <= 0 {
+				out.WriteByte(c)
+				continue
+			}
+			out.WriteRune(anyChar)
+			i += end + 1
+		default:
+			out.WriteByte(c)
+		}
+	}
+	return out.String()
+}
+
+// fields expands words as the arguments of a command.
+func (w *walker) fields(sh *shell, words []*syntax.Word) []field {
+	var all []field
+	for _, word := range words {
+		for _, one := range w.braces(word) {
+			if w.words++; w.words > maxExpansions {
+				w.give("the line", "it makes more words than are followed")
+				return append(all, field{text: string(anything), many: true})
+			}
+			b := &splitter{ifs: sh.lookup("IFS")}
+			if !known(b.ifs) {
+				b.ifs = " \t\n"
+			}
+			w.parts(sh, b, one.Parts, false)
+			b.end()
+			all = append(all, b.fields...)
+		}
+	}
+	return all
+}
+
+// value expands a word as one text.
+func (w *walker) value(sh *shell, word *syntax.Word) string {
+	if word == nil {
+		return ""
+	}
+	b := &splitter{assign: true}
+	w.parts(sh, b, word.Parts, false)
+	return limited(b.cur.String())
+}
+
+// parts expands the parts of a word.
+func (w *walker) parts(sh *shell, b *splitter, parts []syntax.WordPart, quoted bool) {
+	for i, part := range parts {
+		if b.cur.Len() > maxText {
+			b.cur.Reset()
+			b.split(string(anything))
+			return
+		}
+		switch part := part.(type) {
+		case *syntax.Lit:
+			w.lit(sh, b, part.Value, i == 0, quoted)
+		case *syntax.SglQuoted:
+			if part.Dollar {
+				b.quoted(unescape(part.Value, true))
+			} else {
+				b.quoted(part.Value)
+			}
+		case *syntax.DblQuoted:
+			b.begun = b.begun || len(part.Parts) != 1 || !isList(part.Parts)
+			w.parts(sh, b, part.Parts, true)
+		case *syntax.ParamExp:
+			w.parameter(sh, b, part, quoted)
+		case *syntax.CmdSubst:
+			b.insert(strings.TrimRight(w.substitution(sh, part.Stmts), "\n"), quoted)
+		case *syntax.ArithmExp:
+			w.arithmetic(sh, part.X)
+			b.insert(string(outside), true) // a number
+		case *syntax.ProcSubst:
+			out := w.substitution(sh, part.Stmts)
+			b.quoted("/dev/fd/63")
+			if part.Op == syntax.CmdIn {
+				b.output = &out
+			}
+		case *syntax.ExtGlob:
+			b.quoted(string(anyChars))
+		case *syntax.BraceExp: // in a place where it is not expanded
+			b.quoted(string(anything))
+		default:
+			b.insert(string(anything), quoted)
+		}
+	}
+}
+
+func (b *splitter) insert(text string, quoted bool) {
+	if quoted {
+		b.quoted(text)
+	} else {
+		b.split(text)
+	}
+}
+
+// lit expands text that stands in the line.
+func (w *walker) lit(sh *shell, b *splitter, text string, first, quoted bool) {
+	if quoted {
+		b.quoted(unquoteDouble(text))
+		return
+	}
+	if first && strings.HasPrefix(text, "~") && !b.begun {
+		name, rest, slash := strings.Cut(text, "/")
+		switch {
+		case strings.ContainsAny(name, `\"'`):
+		case name == "~":
+			b.quoted(sh.lookup("HOME"))
+		case name == "~+":
+			b.quoted(sh.dir)
+		case name == "~-":
+			b.quoted(string(anything))
+		case name == "~root":
+			b.quoted("/root")
+		default:
+			b.quoted(string(home))
+		}
+		if !strings.ContainsAny(name, `\"'`) {
+			text = rest
+			if slash {
+				text = "/" + rest
+			}
+		}
+	}
+	var run strings.Builder
+	flush := func() {
+		b.pattern(run.String())
+		run.Reset()
+	}
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 >= len(text) {
+			run.WriteByte(text[i])
+			continue
+		}
+		flush()
+		i++
+		if text[i] == '\n' {
+			continue
+		}
+		_, n := utf8.DecodeRuneInString(text[i:])
+		b.quoted(text[i : i+n])
+		i += n - 1
+	}
+	flush()
+}
+
+// unquoteDouble takes the backslashes out of text in double quotes.
+func unquoteDouble(text string) string {
+	if !strings.Contains(text, `\`) {
+		return text
+	}
+	var out strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' && i+1 < len(text) && strings.IndexByte("$`\"\\\n", text[i+1]) >= 0 {
+			i++
+			if text[i] == '\n' {
+				continue
+			}
+		}
+		out.WriteByte(text[i])
+	}
+	return out.String()
+}
+
+// unescape decodes the escapes of $'…' and, without quotes, of printf and echo -e.
+func unescape(text string, quotes bool) string {
+	if !strings.Contains(text, `\`) {
+		return text
+	}
+	var out strings.Builder
+	number := func(i, base, most int) (int, int) { // digits behind i
+		n, v := 0, 0
+		for n < most && i+n < len(text) {
+			d, err := strconv.ParseUint(text[i+n:i+n+1], base, 8)
+			if err != nil {
+				break
+			}
+			v, n = v*base+int(d), n+1
+		}
+		return v, n
+	}
+	plain := map[byte]byte{'a': 7, 'b': 8, 'e': 27, 'E': 27, 'f': 12, 'n': 10, 'r': 13, 't': 9, 'v': 11, '\\': '\\'}
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 >= len(text) {
+			out.WriteByte(text[i])
+			continue
+		}
+		i++
+		c := text[i]
+		switch b, ok := plain[c]; {
+		case ok:
+			out.WriteByte(b)
+		case quotes && (c == '\'' || c == '"' || c == '?'):
+			out.WriteByte(c)
+		case c == 'x':
+			if v, n := number(i+1, 16, 2); n > 0 {
+				out.WriteByte(byte(v))
+				i += n
+			}
+		case c == 'u' || c == 'U':
+			most := 4
+			if c == 'U' {
+				most = 8
+			}
+			if v, n := number(i+1, 16, most); n > 0 && v <= utf8.MaxRune {
+				out.WriteRune(rune(v))
+				i += n
+			}
+		case c == 'c' && i+1 < len(text):
+			i++
+			out.WriteByte(text[i] & 0x1f)
+		case '0' <= c && c <= '7':
+			most := 3
+			if !quotes && c == '0' {
+				most = 4
+			}
+			v, n := number(i, 8, most)
+			out.WriteByte(byte(v))
+			i += n - 1
+		default:
+			out.WriteByte('\\')
+			out.WriteByte(c)
+		}
+	}
+	return strings.ReplaceAll(out.String(), "\x00", "")
+}
+
+// isList reports whether the only part is "$@" or "${array[@]}", which may be no
+// field at all.
+func isList(parts []syntax.WordPart) bool {
+	p, ok := parts[0].(*syntax.ParamExp)
+	return ok && p.Param != nil && (p.Param.Value == "@" || indexWord(p.Index) == "@")
+}
+
+// indexWord is an index that is one plain word, such as @ or 0.
+func indexWord(x syntax.ArithmExpr) string {
+	if word, ok := x.(*syntax.Word); ok {
+		return word.Lit()
+	}
+	return ""
+}
+
+// parameter expands $x and all that can be made of it.
+func (w *walker) parameter(sh *shell, b *splitter, p *syntax.ParamExp, quoted bool) {
+	if p.Param == nil || p.Names != 0 || p.Flags != nil || p.NestedParam != nil {
+		b.insert(string(anything), quoted)
+		return
+	}
+	w.inside(sh, p)
+	if p.Length || p.Width || p.IsSet {
+		b.insert(string(outside), true) // a number
+		return
+	}
+	name, index := p.Param.Value, indexWord(p.Index)
+	v, set := sh.vars[name]
+	plain := p.Slice == nil && p.Repl == nil && p.Exp == nil && !p.Excl
+	if name == "@" || name == "*" || index == "@" || index == "*" {
+		list := sh.params
+		if name != "@" && name != "*" {
+			list = []field{{text: string(outside), many: true}}
+			if set {
+				list = literal(v.list)
+			}
+		}
+		if !plain {
+			list = []field{{text: string(anything), many: true}}
+		}
+		w.list(b, list, quoted, name == "@" || index == "@")
+		return
+	}
+	text := sh.lookup(name)
+	if p.Excl {
+		if known(text) && syntax.ValidName(text) {
+			text = sh.lookup(text)
+		} else {
+			text = string(anything)
+		}
+	}
+	if p.Index != nil {
+		i, err := strconv.Atoi(index)
+		switch {
+		case !set:
+			text = string(outside)
+		case err == nil && i >= 0 && i < len(v.list) && known(strings.Join(v.list, "")):
+			text = v.list[i]
+		default:
+			text = string(anything)
+		}
+	}
+	b.insert(w.operate(sh, p, text, set), quoted)
+}
+
+// list adds a list of words: "$@" keeps them apart, "$*" does not.
+func (w *walker) list(b *splitter, list []field, quoted, apart bool) {
+	for i, f := range list {
+		if i > 0 {
+			if quoted && !apart || b.assign {
+				b.cur.WriteByte(' ')
+			} else {
+				b.end()
+			}
+		}
+		if quoted {
+			b.quoted(f.text)
+		} else {
+			b.split(f.text)
+		}
+		b.many = b.many || f.many
+	}
+}
+
+// operate applies what stands behind the name in ${…}.
+func (w *walker) operate(sh *shell, p *syntax.ParamExp, text string, set bool) string {
+	derived := string(outside) // of a text that is honest but not known
+	if open(text) || known(text) {
+		derived = string(anything)
+	}
+	switch {
+	case p.Slice != nil:
+		if out, ok := sliced(text, p.Slice); ok {
+			return out
+		}
+		return derived
+	case p.Repl != nil:
+		from, with := w.value(sh, p.Repl.Orig), w.value(sh, p.Repl.With)
+		if !known(text+from+with) || strings.ContainsAny(from, `*?[\`) || from == "" || from[0] == '#' || from[0] == '%' {
+			return derived
+		}
+		n := 1
+		if p.Repl.All {
+			n = -1
+		}
+		return limited(strings.Replace(text, from, with, n))
+	case p.Exp == nil:
+		return text
+	}
+	operand := w.value(sh, p.Exp.Word)
+	unset := text == "" || !set && text == string(outside)
+	switch p.Exp.Op {
+	case syntax.DefaultUnset, syntax.DefaultUnsetOrNull, syntax.AssignUnset, syntax.AssignUnsetOrNull:
+		out := text
+		switch {
+		case set && text != "" && !strings.ContainsRune(text, outside):
+		case text == "":
+			out = operand
+		case !unset:
+			out = text
+		default:
+			out = orElse(operand)
+		}
+		if p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull {
+			sh.set(p.Param.Value, out)
+		}
+		return out
+	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:
+		if text == string(outside) {
+			return string(solid)
+		}
+		return text
+	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
+		if set && text != "" && known(text) {
+			return operand
+		}
+		if text == "" {
+			return ""
+		}
+		return string(anything)
+	case syntax.UpperAll:
+		if known(text) && operand == "" {
+			return strings.ToUpper(text)
+		}
+	case syntax.LowerAll:
+		if known(text) && operand == "" {
+			return strings.ToLower(text)
+		}
+	case syntax.RemSmallSuffix, syntax.RemLargeSuffix:
+		if known(text+operand) && !strings.ContainsAny(operand, `*?[\`) {
+			return strings.TrimSuffix(text, operand)
+		}
+	case syntax.RemSmallPrefix, syntax.RemLargePrefix:
+		if known(text+operand) && !strings.ContainsAny(operand, `*?[\`) {
+			return strings.TrimPrefix(text, operand)
+		}
+	}
+	return derived
+}
+
+// orElse is a variable of the environment, or this where it is not set.
+func orElse(operand string) string {
+	switch {
+	case operand == "":
+		return string(outside)
+	case !known(operand), operand[0] == '-', strings.ContainsAny(operand, " \t\n*?["), strings.Trim(operand, "/.") == "":
+		return string(anything)
+	}
+	return string(solid)
+}
+
+// sliced is ${x:offset:length} of numbers.
+func sliced(text string, s *syntax.Slice) (string, bool) {
+	number := func(x syntax.ArithmExpr, otherwise int) (int, bool) {
+		if x == nil {
+			return otherwise, true
+		}
+		n, err := strconv.Atoi(indexWord(x))
+		return n, err == nil && n >= 0
+	}
+	runes := []rune(text)
+	from, ok := number(s.Offset, 0)
+	length, fine := number(s.Length, len(runes))
+	if !ok || !fine || !known(text) {
+		return "", false
+	}
+	from = min(from, len(runes))
+	return string(runes[from:min(len(runes), from+length)]), true
+}
+
+// inside follows what runs while a parameter is expanded, wherever it stands in it.
+func (w *walker) inside(sh *shell, p *syntax.ParamExp) {
+	if p.Index != nil {
+		w.arithmetic(sh, p.Index)
+	}
+	if p.Slice != nil {
+		w.arithmetic(sh, p.Slice.Offset)
+		w.arithmetic(sh, p.Slice.Length)
+	}
+}
+
+// arithmetic follows the substitutions of an expression. Variables that it may
+// set are not known afterwards.
+func (w *walker) arithmetic(sh *shell, x syntax.ArithmExpr) {
+	if x == nil {
+		return
+	}
+	syntax.Walk(x, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			w.substitution(sh, n.Stmts)
+			return false
+		case *syntax.ProcSubst:
+			w.substitution(sh, n.Stmts)
+			return false
+		case *syntax.BinaryArithm:
+			if word, ok := n.X.(*syntax.Word); ok && strings.HasSuffix(n.Op.String(), "=") {
+				if name := word.Lit(); syntax.ValidName(name) {
+					sh.set(name, string(outside))
+				}
+			}
+		case *syntax.UnaryArithm:
+			if word, ok := n.X.(*syntax.Word); ok && syntax.ValidName(word.Lit()) && len(n.Op.String()) == 2 {
+				sh.set(word.Lit(), string(outside))
+			}
+		}
+		return true
+	})
+}
+
+// braces are the words that one with {a,b} and {1..3} in it becomes.
+func (w *walker) braces(word *syntax.Word) []*syntax.Word {
+	// SplitBraces changes the word, which may be expanded again.
+	own := &syntax.Word{Parts: slices.Clone(word.Parts)}
+	if !syntax.SplitBraces(own) {
+		return []*syntax.Word{word}
+	}
+	all, ok := braced(own.Parts, maxBraces)
+	if !ok {
+		return []*syntax.Word{{Parts: []syntax.WordPart{&syntax.Lit{Value: string(anything)}}}}
+	}
+	return all
+}
+
+// braced are the words of these parts, at most most.
+func braced(parts []syntax.WordPart, most int) ([]*syntax.Word, bool) {
+	all := []*syntax.Word{{}}
+	for _, part := range parts {
+		exp, ok := part.(*syntax.BraceExp)
+		if !ok {
+			for _, word := range all {
+				word.Parts = append(word.Parts, part)
+			}
+			continue
+		}
+		var choices []*syntax.Word
+		if exp.Sequence {
+			if choices, ok = sequence(exp, most); !ok {
+				return nil, false
+			}
+		} else {
+			for _, elem := range exp.Elems {
+				more, ok := braced(elem.Parts, most)
+				if !ok || len(choices)+len(more) > most {
+					return nil, false
+				}
+				choices = append(choices, more...)
+			}
+		}
+		if len(all)*len(choices) > most {
+			return nil, false
+		}
+		var next []*syntax.Word
+		for _, word := range all {
+			for _, choice := range choices {
+				next = append(next, &syntax.Word{Parts: append(slices.Clone(word.Parts), choice.Parts...)})
+			}
+		}
+		all = next
+	}
+	return all, true
+}
+
+// sequence is {1..5}, {a..e} and both with a step.
+func sequence(exp *syntax.BraceExp, most int) ([]*syntax.Word, bool) {
+	if len(exp.Elems) < 2 {
+		return nil, false
+	}
+	from, to := exp.Elems[0].Lit(), exp.Elems[1].Lit()
+	a, errA := strconv.Atoi(from)
+	b, errB := strconv.Atoi(to)
+	letters := errA != nil || errB != nil
+	if letters {
+		if len(from) != 1 || len(to) != 1 {
+			return nil, false
+		}
+		a, b = int(from[0]), int(to[0])
+	}
+	step := 1
+	if len(exp.Elems) > 2 {
+		n, err := strconv.Atoi(exp.Elems[2].Lit())
+		if err != nil {
+			return nil, false
+		}
+		step = max(1, max(n, -n))
+	}
+	if a > b {
+		step = -step
+	}
+	if (b-a)/step < 0 || (b-a)/step >= most {
+		return nil, false
+	}
+	var all []*syntax.Word
+	for i := range (b-a)/step + 1 {
+		v := a + i*step
+		text := strconv.Itoa(v)
+		if letters {
+			text = string(rune(v))
+		}
+		all = append(all, &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: text}}})
+	}
+	return all, true
+}

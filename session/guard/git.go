@@ -1,0 +1,135 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+)
+
+// gitCommands are the commands of git itself. Any other word behind git may be an
+// alias of somebody's configuration, for anything.
+var gitCommands = strings.Fields(`add am annotate apply archive bisect blame branch bugreport bundle cat-file
+check-attr check-ignore check-mailmap check-ref-format checkout checkout-index cherry cherry-pick citool clean
+clone column commit commit-graph commit-tree config count-objects credential describe diagnose diff diff-files
+diff-index diff-tree difftool fast-export fast-import fetch fetch-pack filter-branch fmt-merge-msg for-each-ref
+for-each-repo format-patch fsck gc get-tar-commit-id grep gui hash-object help hook imap-send index-pack init
+init-db instaweb interpret-trailers lfs log ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge
+merge-base merge-file merge-index merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes
+pack-objects pack-redundant pack-refs patch-id prune prune-packed pull push quiltimport range-diff read-tree
+rebase receive-pack reflog refs remote repack replace replay request-pull rerere reset restore rev-list rev-parse
+revert rm scalar send-email send-pack shell shortlog show show-branch show-index show-ref sparse-checkout
+stage stash status stripspace submodule subtree svn switch symbolic-ref tag unpack-file unpack-objects
+update-index update-ref update-server-info upload-archive upload-pack var verify-commit verify-pack verify-tag
+version whatchanged worktree write-tree`)
+
+// gitValues are git's own flags whose value is the next word.
+var gitValues = []string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source", "--exec-path", "--list-cmds"}
+
+// git follows a call of git: its own flags are left out, so that git -C dir push
+// is git push; aliases that the line makes are what they stand for; commands that
+// it runs are commands.
+func (w *walker) git(sh *shell, fields []field, stdin string) string {
+	args := fields[1:]
+	aliases := map[string]string{}
+	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
+		flag := args[0].text
+		if slices.Contains(gitValues, flag) && len(args) > 1 {
+			if flag == "-c" || flag == "--config-env" {
+				w.gitSetting(aliases, args[1].text, flag == "-c")
+			}
+			args = args[1:]
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return string(outside)
+	}
+	name := args[0].text
+	plain := append([]field{fields[0]}, args...)
+	if len(plain) != len(fields) {
+		w.note(sh, plain)
+	}
+	alias, ok := aliases[strings.ToLower(name)]
+	if !ok {
+		alias, ok = sh.aliases["git "+strings.ToLower(name)]
+	}
+	switch {
+	case ok && strings.HasPrefix(alias, "!"):
+		inner := sh.child()
+		inner.params = args[1:]
+		w.code(inner, alias[1:]+" \"$@\"", stdin)
+		return string(anything)
+	case ok:
+		b := &splitter{ifs: " \t\n"}
+		b.split(alias)
+		b.end()
+		return w.run(sh, append(append([]field{fields[0]}, b.fields...), args[1:]...), stdin)
+	case known(name) && !slices.Contains(gitCommands, name):
+		w.found = append(w.found, command{fields: []field{{text: fields[0].text}, {text: string(anything), many: true}}, dir: sh.dir, why: "git " + name + ": " + name + " is no command of git itself and may be an alias for any"})
+	}
+	w.gitRuns(sh, name, args[1:], stdin)
+	switch name {
+	case "rev-parse":
+		if slices.ContainsFunc(args, func(f field) bool { return f.text == "--show-toplevel" }) {
+			return string(below) + "\n"
+		}
+		return string(outside)
+	case "ls-files", "ls-tree", "diff", "status", "grep":
+		return "./" + string(outside)
+	}
+	return string(outside)
+}
+
+// gitSetting takes alias.name=value.
+func (w *walker) gitSetting(aliases map[string]string, setting string, literal bool) {
+	name, value, _ := strings.Cut(setting, "=")
+	name, ok := strings.CutPrefix(strings.ToLower(name), "alias.")
+	if !known(setting) && !ok {
+		return
+	}
+	if ok {
+		if !literal {
+			value = "!" + string(anything)
+		}
+		aliases[name] = value
+	}
+}
+
+// gitRuns follows the commands that git's commands run, and the aliases that they
+// make.
+func (w *walker) gitRuns(sh *shell, name string, args []field, stdin string) {
+	words := texts(args)
+	switch name {
+	case "config":
+		for i, word := range words {
+			if alias, ok := strings.CutPrefix(strings.ToLower(word), "alias."); ok && i+1 < len(words) {
+				sh.aliases["git "+alias] = words[i+1]
+			}
+		}
+	case "submodule":
+		if i := slices.Index(words, "foreach"); i >= 0 {
+			rest := args[i+1:]
+			for len(rest) > 0 && strings.HasPrefix(rest[0].text, "-") {
+				rest = rest[1:]
+			}
+			w.code(sh.child(), strings.Join(texts(rest), " "), stdin)
+		}
+	case "bisect":
+		if len(args) > 1 && words[0] == "run" {
+			w.run(sh.child(), args[1:], stdin)
+		}
+	case "rebase":
+		for i, word := range words {
+			if (word == "-x" || word == "--exec") && i+1 < len(words) {
+				w.code(sh.child(), words[i+1], stdin)
+			} else if code, ok := strings.CutPrefix(word, "--exec="); ok {
+				w.code(sh.child(), code, stdin)
+			}
+		}
+	case "filter-branch":
+		for i, word := range words {
+			if strings.HasSuffix(word, "-filter") && i+1 < len(words) {
+				w.code(sh.child(), words[i+1], stdin)
+			}
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package guard
+
+import "time"
+
+// Limits of the guard.
+const (
+	// DefaultConfirmTimeout is how long a person has to answer where a policy does
+	// not say.
+	DefaultConfirmTimeout = 2 * time.Minute
+	// maxLine is the longest shell line, in bytes, that is analysed. A longer one
+	// is code that is not known: nobody writes it by hand, and a file can hold it.
+	maxLine = 64 << 10
+	// maxSteps bounds the work on one line, in commands that were followed. A
+	// line that makes more of itself is code that is not known.
+	maxSteps = 4000
+	// maxExpansions bounds the words of one line, expanded ones counted each time.
+	maxExpansions = 40_000
+	// maxDepth bounds shells inside shells, functions inside functions.
+	maxDepth = 24
+	// maxNesting bounds brackets inside brackets of one line: the parser recurses.
+	maxNesting = 200
+	// maxText is the longest text, in bytes, that a variable or an output is
+	// followed with. A longer one is not known.
+	maxText = 16 << 10
+	// maxBraces is how many words one brace expansion may make.
+	maxBraces = 256
+	// maxTurns is how many turns of a loop over known words are followed.
+	maxTurns = 64
+	// maxGlobWork bounds one comparison of a pattern with a word, in steps.
+	maxGlobWork = 1 << 20
+	// maxShown is how much of a command a message shows, in bytes.
+	maxShown = 200
+	// maxShownArguments is how much of the arguments a question shows, in bytes.
+	maxShownArguments = 64 << 10
+	// maxRemembered is how many answers are remembered in a session. The oldest
+	// are forgotten, and asked for again.
+	maxRemembered = 1024
+	// maxQuestions is how many questions of one session may wait for a person.
+	maxQuestions = 64
+)

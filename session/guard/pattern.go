@@ -1,0 +1,448 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// pattern is what a rule says about commands: the name of a program, flags and
+// words, such as `rm -rf /*`.
+//
+//   - The name is a glob and is compared with the last part of the command word's
+//     path, unless it holds a slash itself.
+//   - Flags must all be there, in any order, alone or together: -rf is -r -f, -fr,
+//     --recursive --force, --rec --for. More of them do not matter.
+//   - Plain words must be the first ones in this order; values of flags may stand
+//     between. Words that are paths, globs or key=value may stand anywhere.
+//   - In paths * is within one name and ** across. A path is compared as it is
+//     once . .. and // are gone, from the directory that the command runs in. A
+//     path that ends in /* stands for the directory itself as well.
+//   - A last word * is any more words, also none.
+type pattern struct {
+	name     []element
+	rawName  string
+	text     string     // as it is written
+	whole    bool       // the name is compared with the whole command word
+	flags    [][]string // each satisfied by one of these spellings
+	plain    []wordGlob
+	anywhere []wordGlob
+}
+
+type wordGlob struct {
+	forms  [][]element // any of them
+	isPath bool
+	home   bool // it begins with the user's home
+}
+
+// parsePattern reads a pattern. It is split as a shell splits a line; quotes and
+// backslashes take the meaning of globs away.
+func parsePattern(text string) (*pattern, error) {
+	var words []string
+	p := syntax.NewParser(syntax.Variant(syntax.LangPOSIX))
+	err := p.Words(strings.NewReader(text), func(w *syntax.Word) bool {
+		words = append(words, patternWord(w))
+		return true
+	})
+	if err != nil {
+		words = strings.Fields(text)
+	}
+	if len(words) == 0 {
+		return nil, errors.New("a pattern of commands is empty")
+	}
+	if len(text) > maxLine {
+		return nil, fmt.Errorf("a pattern of commands has at most %d bytes", maxLine)
+	}
+	c := &pattern{name: globElements(words[0], false), rawName: words[0], whole: strings.Contains(words[0], "/")}
+	if len(words) > 1 && words[len(words)-1] == "*" {
+		words = words[:len(words)-1]
+	}
+	for _, w := range words[1:] {
+		switch {
+		case len(w) > 1 && w[0] == '-' && w != "--":
+			c.addFlag(w)
+		case w == "--":
+		default:
+			c.addWord(w)
+		}
+	}
+	return c, nil
+}
+
+// patternWord is a word of a pattern with what was quoted escaped.
+func patternWord(w *syntax.Word) string {
+	var b strings.Builder
+	quoted := func(s string) {
+		for _, r := range s {
+			if strings.ContainsRune(`*?\`, r) {
+				b.WriteByte('\\')
+			}
+			b.WriteRune(r)
+		}
+	}
+	for i, part := range w.Parts {
+		switch part := part.(type) {
+		case *syntax.Lit:
+			text := part.Value
+			if i == 0 && (text == "~" || strings.HasPrefix(text, "~/")) {
+				text = string(home) + text[1:]
+			}
+			b.WriteString(text)
+		case *syntax.SglQuoted:
+			quoted(part.Value)
+		case *syntax.DblQuoted:
+			for _, inner := range part.Parts {
+				if lit, ok := inner.(*syntax.Lit); ok {
+					quoted(lit.Value)
+				} else {
+					b.WriteByte('*')
+				}
+			}
+		default:
+			b.WriteByte('*') // a variable or a substitution: whatever it is
+		}
+	}
+	return b.String()
+}
+
+// sameFlags are the flags of well-known programs that mean the same.
+var sameFlags = map[string][][]string{
+	"rm":    {{"-r", "-R", "--recursive"}, {"-f", "--force"}, {"-i"}, {"-d", "--dir"}, {"-v", "--verbose"}},
+	"cp":    {{"-r", "-R", "--recursive", "-a", "--archive"}, {"-f", "--force"}},
+	"mv":    {{"-f", "--force"}},
+	"ln":    {{"-f", "--force"}, {"-s", "--symbolic"}},
+	"chmod": {{"-R", "--recursive"}},
+	"chown": {{"-R", "--recursive"}},
+	"chgrp": {{"-R", "--recursive"}},
+	"git":   {{"-f", "--force"}, {"-d", "--delete"}, {"-a", "--all"}},
+}
+
+// spellingsOf are the flags that mean the same as this one.
+func (p *pattern) spellingsOf(flag string) []string {
+	for _, same := range sameFlags[base(p.rawName)] {
+		if slices.Contains(same, flag) {
+			return same
+		}
+	}
+	return []string{flag}
+}
+
+func (p *pattern) addFlag(w string) {
+	if strings.HasPrefix(w, "--") || len(w) == 2 {
+		p.flags = append(p.flags, p.spellingsOf(w))
+		return
+	}
+	// -rf is -r and -f, and -delete may be a word of its own.
+	if len(w) > 4 {
+		p.flags = append(p.flags, []string{w})
+		return
+	}
+	for _, r := range w[1:] {
+		p.flags = append(p.flags, p.spellingsOf("-"+string(r)))
+	}
+}
+
+func (p *pattern) addWord(w string) {
+	isPath := strings.HasPrefix(w, "/") || strings.HasPrefix(w, "./") || strings.HasPrefix(w, "../") || w == "." || w == ".." || strings.HasPrefix(w, string(home))
+	g := wordGlob{isPath: isPath, home: strings.HasPrefix(w, string(home))}
+	if isPath {
+		for _, form := range pathForms(w) {
+			g.forms = append(g.forms, globElements(form, true))
+		}
+	} else {
+		g.forms = [][]element{globElements(w, false)}
+	}
+	if isPath || strings.ContainsAny(w, "*?[/=~:@") {
+		p.anywhere = append(p.anywhere, g)
+	} else {
+		p.plain = append(p.plain, g)
+	}
+}
+
+// pathForms are a path and, where it is all that is in a directory, the directory.
+func pathForms(w string) []string {
+	clean := func(s string) string {
+		for len(s) > 1 && strings.HasSuffix(s, "/") {
+			s = strings.TrimSuffix(s, "/")
+		}
+		if s == "" {
+			return "/"
+		}
+		return strings.TrimPrefix(s, "./")
+	}
+	forms := []string{clean(w)}
+	for _, all := range []string{"/**", "/*"} {
+		if parent, ok := strings.CutSuffix(forms[0], all); ok && parent != "." && parent != ".." {
+			forms = append(forms, clean(parent))
+			break
+		}
+	}
+	return forms
+}
+
+// base is the last part of a path, without what marks a program on Windows.
+func base(word string) string {
+	name := word[strings.LastIndexAny(word, `/\`)+1:]
+	lower := strings.ToLower(name)
+	for _, end := range []string{".exe", ".com", ".cmd", ".bat"} {
+		if strings.HasSuffix(lower, end) {
+			return name[:len(name)-len(end)]
+		}
+	}
+	return name
+}
+
+// found is how a command compares with a pattern.
+type found int
+
+const (
+	no        found = iota
+	perhaps         // the command word is not known and may be the pattern's
+	byUnknown       // arguments that are not known may make it match
+	yes
+)
+
+// match compares. With certain nothing that is not known matches, and names are
+// compared to the letter; otherwise case does not matter, as on some systems.
+func (p *pattern) match(c *command, certain bool) found {
+	word := c.fields[0].text
+	name := word
+	if !p.whole {
+		name = base(word)
+	}
+	if certain {
+		if !known(name) || !meet(p.name, elementsOf(name)) {
+			return no
+		}
+	} else {
+		if !meet(lowered(p.name), lowered(elementsOf(name))) {
+			// mkfs.ext4 is mkfs.
+			family, _, ok := strings.Cut(name, ".")
+			if !ok || p.rawName != "mkfs" || family != "mkfs" {
+				return no
+			}
+		}
+		if !known(name) {
+			return perhaps
+		}
+	}
+	result := p.argumentsOf(c, certain)
+	if result == byUnknown && c.why != "" {
+		return perhaps // the program is known, and not what it is told
+	}
+	return result
+}
+
+func lowered(all []element) []element {
+	out := slices.Clone(all)
+	for i, e := range out {
+		if e.kind == exactly && e.r < 0x80 && 'A' <= e.r && e.r <= 'Z' {
+			out[i].r += 'a' - 'A'
+		}
+	}
+	return out
+}
+
+// argument is one argument, and what it may be.
+type argument struct {
+	field
+	flag      bool // it begins with a dash, and flags are still looked for
+	afterFlag bool // it may be the value of the flag before it
+}
+
+func argumentsOf(fields []field) []argument {
+	args := make([]argument, 0, len(fields))
+	over, previous := false, false
+	for _, f := range fields {
+		if !over && f.text == "--" {
+			over, previous = true, false
+			continue
+		}
+		a := argument{field: f, flag: !over && len(f.text) > 1 && f.text[0] == '-', afterFlag: previous}
+		previous = a.flag && !strings.Contains(a.text, "=")
+		args = append(args, a)
+	}
+	return args
+}
+
+// argumentsOf compares the arguments.
+func (p *pattern) argumentsOf(c *command, certain bool) found {
+	args := argumentsOf(c.fields[1:])
+	m := matching{certain: certain, dir: c.dir, args: args, used: make([]bool, len(args))}
+	result := yes
+	for _, step := range []func() found{
+		func() found { return m.flags(p.flags) },
+		func() found { return m.plain(p.plain) },
+		func() found { return m.anywhere(p.anywhere) },
+	} {
+		if f := step(); f == no {
+			return no
+		} else if f < result {
+			result = f
+		}
+	}
+	return result
+}
+
+// matching is one comparison of arguments.
+type matching struct {
+	certain bool
+	dir     string
+	args    []argument
+	used    []bool // by something that is not known; one word is one thing
+}
+
+// wild finds an argument that may be anything and has not been used.
+func (m *matching) wild(flags bool) bool {
+	if m.certain {
+		return false
+	}
+	for i, a := range m.args {
+		begins := strings.HasPrefix(a.text, string(anything))
+		if !flags {
+			begins = begins || strings.HasPrefix(a.text, string(outside)) || strings.HasPrefix(a.text, string(solid))
+		}
+		if a.flag || !begins || m.used[i] {
+			continue
+		}
+		m.used[i] = !a.many
+		return true
+	}
+	return false
+}
+
+func (m *matching) flags(all [][]string) found {
+	missing := 0
+	for _, spellings := range all {
+		if !slices.ContainsFunc(m.args, func(a argument) bool { return a.flag && isFlag(a.text, spellings, m.certain) }) {
+			missing++
+		}
+	}
+	switch {
+	case missing == 0:
+		return yes
+	case slices.ContainsFunc(m.args, func(a argument) bool { return a.flag && open(a.text) && !m.certain }), m.wild(true):
+		return byUnknown // one word can hold them all
+	}
+	return no
+}
+
+// isFlag reports whether an argument is, or holds, one of the spellings.
+func isFlag(arg string, spellings []string, certain bool) bool {
+	name, _, _ := strings.Cut(arg, "=")
+	for _, s := range spellings {
+		switch {
+		case name == s:
+			return true
+		case strings.HasPrefix(s, "--") && !certain:
+			// Long flags may be cut short.
+			if len(name) > 2 && strings.HasPrefix(name, "--") && strings.HasPrefix(s, name) {
+				return true
+			}
+		case len(s) == 2 && !strings.HasPrefix(arg, "--") && strings.Contains(arg[1:], s[1:]):
+			return true
+		}
+	}
+	return false
+}
+
+// plain finds the words that must come first.
+func (m *matching) plain(words []wordGlob) found {
+	result := yes
+	next := 0
+	for i, a := range m.args {
+		if next == len(words) {
+			return result
+		}
+		if a.flag {
+			continue
+		}
+		if m.is(words[next], a) {
+			next++
+			if !known(a.text) {
+				result = byUnknown
+				if a.many {
+					return result // it may be all of them
+				}
+				m.used[i] = true
+			}
+			continue
+		}
+		if !a.afterFlag || m.certain {
+			return no
+		}
+	}
+	if next == len(words) {
+		return result
+	}
+	return no
+}
+
+// anywhere finds the words that may stand anywhere.
+func (m *matching) anywhere(words []wordGlob) found {
+	result := yes
+	for _, w := range words {
+		best := no
+		for i, a := range m.args {
+			if a.flag || m.used[i] && !known(a.text) || !m.is(w, a) {
+				continue
+			}
+			if known(a.text) || globOnly(a.text) {
+				best = yes
+				break
+			}
+			best = byUnknown
+			m.used[i] = !a.many
+		}
+		if best < result {
+			result = best
+		}
+		if best == no {
+			return no
+		}
+	}
+	return result
+}
+
+// is compares one word.
+func (m *matching) is(w wordGlob, a argument) bool {
+	if m.certain && !known(a.text) {
+		return false
+	}
+	texts := []string{a.text}
+	if w.isPath {
+		texts = seen(m.dir, a.text, m.certain)
+	}
+	return slices.ContainsFunc(texts, func(t string) bool {
+		e := elementsOf(t)
+		if rest, ok := strings.CutPrefix(t, string(home)); ok && w.home {
+			e = append([]element{{r: home}}, elementsOf(rest)...)
+		}
+		return slices.ContainsFunc(w.forms, func(f []element) bool { return meet(f, e) })
+	})
+}
+
+// seen are the paths that an argument is looked at as: from the directory on, as
+// it is written, and, where it is a glob, the directories in which that looks.
+func seen(dir, text string, certain bool) []string {
+	full := resolve(dir, text)
+	all := []string{full}
+	if !absolute(text) {
+		all = append(all, strings.TrimPrefix(text, "./"))
+	}
+	if certain {
+		return all
+	}
+	for i, r := range full {
+		if r != '/' || i == 0 {
+			continue
+		}
+		if name := full[strings.LastIndexByte(full[:i], '/')+1 : i]; !known(name) && globOnly(name) {
+			all = append(all, full[:i])
+		}
+	}
+	return all
+}

@@ -1,0 +1,377 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+)
+
+// runner is how a program that runs another one is called.
+type runner struct {
+	// values are the flags whose value is the next word, apart by spaces.
+	values string
+	// skip is how many words stand before the command.
+	skip int
+	// code are flags whose value is shell code.
+	code string
+	// joined: what stands behind is one line of shell code.
+	joined bool
+	// settings: words like NAME=value may stand before the command.
+	settings bool
+	// shell: without a command it starts a shell, which reads commands.
+	shell bool
+}
+
+// runners are the programs that run what stands behind them.
+var runners = map[string]runner{
+	"sudo":             {values: "-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --close-from --role --type --command-timeout --other-user --chdir --chroot", settings: true},
+	"doas":             {values: "-u -C"},
+	"pkexec":           {values: "--user"},
+	"nice":             {values: "-n --adjustment"},
+	"ionice":           {values: "-c -n -p --class --classdata"},
+	"nohup":            {},
+	"setsid":           {},
+	"setpriv":          {values: "--reuid --regid --groups --inh-caps --ambient-caps --bounding-set --securebits --pdeathsig"},
+	"timeout":          {values: "-s -k --signal --kill-after", skip: 1},
+	"stdbuf":           {values: "-i -o -e --input --output --error"},
+	"time":             {values: "-f -o --format --output"},
+	"chrt":             {values: "-p -T -P -D", skip: 1},
+	"taskset":          {values: "-p", skip: 1},
+	"numactl":          {values: "-N -m -C -i -p"},
+	"strace":           {values: "-e -o -p -s -u -a -b -E -I -O -P -S -U -X"},
+	"ltrace":           {values: "-e -o -p -s -u -a -n -l -x"},
+	"gdb":              {values: "-x -ex --command"},
+	"valgrind":         {},
+	"perf":             {values: "-e -o -p -F", skip: 1},
+	"watch":            {values: "-n --interval", joined: true},
+	"entr":             {},
+	"exec":             {values: "-a"},
+	"builtin":          {},
+	"coproc":           {},
+	"unshare":          {values: "-S -G -R -w --setuid --setgid --root --wd"},
+	"nsenter":          {values: "-t -S -G --target --setuid --setgid"},
+	"chroot":           {values: "--userspec --groups", skip: 1, shell: true},
+	"su":               {values: "-s -g -G -w --shell --group --supp-group", code: "-c --command --session-command", skip: 1, shell: true},
+	"runuser":          {values: "-u -s -g -G --user --shell", code: "-c --command --session-command"},
+	"script":           {values: "-o -m -T -I -O -B -E -l", code: "-c --command", skip: 1},
+	"flock":            {values: "-w -E --timeout --wait --conflict-exit-code", code: "-c --command", skip: 1},
+	"firejail":         {},
+	"bwrap":            {values: "--chdir --uid --gid --hostname --unsetenv --dev --proc --tmpfs --dir"},
+	"proot":            {values: "-r -b -w -0"},
+	"fakeroot":         {values: "-l -s -i -b"},
+	"fakechroot":       {},
+	"systemd-run":      {values: "-p -u -M -H --property --unit --slice --uid --gid --working-directory"},
+	"systemd-inhibit":  {},
+	"dbus-run-session": {},
+	"unbuffer":         {},
+	"rlwrap":           {},
+	"setarch":          {skip: 1},
+	"linux64":          {},
+	"caffeinate":       {values: "-t -w"},
+	"cgexec":           {values: "-g"},
+	"prlimit":          {},
+	"eatmydata":        {},
+	"torsocks":         {},
+	"proxychains":      {values: "-f"},
+	"proxychains4":     {values: "-f"},
+	"wsl":              {values: "-d -u --cd"},
+	"hyperfine":        {values: "-w -r -n -m -M", joined: true},
+	"expect":           {},
+	"chpst":            {values: "-u -U -e -n -l -L"},
+	"softlimit":        {},
+	"daemonize":        {values: "-c -e -o -p -l -u"},
+	"sg":               {code: "-c", skip: 1},
+	"dotenv":           {values: "-f"},
+	"aws-vault":        {skip: 2},
+	"tmux":             {skip: 1, joined: true},
+	"screen":           {values: "-S -c -e -h -L -p -s -T -t"},
+}
+
+// runner follows what the program runs.
+func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) string {
+	inner := sh.fork()
+	args := fields[1:]
+	values, code := strings.Fields(r.values), strings.Fields(r.code)
+	ran := false
+	skip := r.skip
+	for len(args) > 0 {
+		arg := args[0].text
+		name, value, cut := strings.Cut(arg, "=")
+		switch {
+		case arg == "--":
+			args = args[1:]
+			skip = min(skip, max(0, len(args)-1))
+			return w.runRest(inner, r, args, skip, ran, stdin)
+		case len(arg) < 2 || arg[0] != '-' && arg[0] != '+':
+			if r.settings && cut && isName(name) {
+				inner.set(name, value)
+				inner.exported[name] = true
+				args = args[1:]
+				continue
+			}
+			if skip > 0 {
+				skip--
+				args = args[1:]
+				continue
+			}
+			return w.runRest(inner, r, args, 0, ran, stdin)
+		case slices.Contains(code, arg) && len(args) > 1:
+			w.code(sh.child(), args[1].text, stdin)
+			args, ran = args[2:], true
+			continue
+		case cut && slices.Contains(code, name):
+			w.code(sh.child(), value, stdin)
+			ran = true
+		case slices.ContainsFunc(code, func(c string) bool {
+			return len(c) == 2 && !strings.HasPrefix(arg, "--") && strings.Contains(arg, c[1:])
+		}) && len(args) > 1:
+			w.code(sh.child(), args[1].text, stdin) // such as -qc
+			args, ran = args[2:], true
+			continue
+		case slices.Contains(values, arg) && len(args) > 1:
+			args = args[1:]
+		}
+		args = args[1:]
+	}
+	return w.runRest(inner, r, nil, 0, ran, stdin)
+}
+
+func (w *walker) runRest(sh *shell, r runner, args []field, skip int, ran bool, stdin string) string {
+	args = args[min(skip, len(args)):]
+	switch {
+	case len(args) == 0 && r.shell && !ran:
+		return w.shell(sh, "sh", nil, stdin)
+	case len(args) == 0:
+		return string(anything)
+	case r.joined:
+		w.code(sh.child(), strings.Join(texts(args), " "), stdin)
+		return string(anything)
+	}
+	return w.run(sh, args, stdin)
+}
+
+func isName(s string) bool {
+	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
+}
+
+// env follows env: settings, flags, and a line in -S.
+func (w *walker) env(sh *shell, args []field, stdin string) string {
+	inner := sh.fork()
+	for len(args) > 0 {
+		arg := args[0].text
+		name, value, cut := strings.Cut(arg, "=")
+		switch {
+		case arg == "-u" || arg == "--unset":
+			if len(args) > 1 {
+				inner.vars[args[1].text] = variable{}
+				args = args[1:]
+			}
+		case arg == "-C" || arg == "--chdir":
+			if len(args) > 1 {
+				w.changeDir(inner, args[1:2])
+				args = args[1:]
+			}
+		case name == "--chdir":
+			w.changeDir(inner, []field{{text: value}})
+		case arg == "-S" || arg == "--split-string" || strings.HasPrefix(arg, "-S") || name == "--split-string" || strings.HasPrefix(arg, "-vS"):
+			line := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(arg, "-v"), "-S"), "--split-string")
+			line = strings.TrimPrefix(line, "=")
+			if line == "" && len(args) > 1 {
+				line, args = args[1].text, args[1:]
+			}
+			b := &splitter{ifs: " \t\n"}
+			b.split(strings.NewReplacer(`\_`, " ", `"`, "", `'`, "").Replace(line))
+			b.end()
+			return w.env(inner, append(b.fields, args[1:]...), stdin)
+		case strings.HasPrefix(arg, "-"):
+		case cut && isName(name):
+			inner.set(name, value)
+			inner.exported[name] = true
+		default:
+			clear(inner.funcs)
+			return w.run(inner, args, stdin)
+		}
+		args = args[1:]
+	}
+	return string(outside)
+}
+
+// xargs follows the command of xargs with the words that are piped into it. From
+// a text that is not known come names, and no flags.
+func (w *walker) xargs(sh *shell, args []field, stdin string) string {
+	values := strings.Fields("-I -n -P -L -d -E -s -a --replace --max-args --max-procs --max-lines --delimiter --max-chars --arg-file")
+	replace := ""
+	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
+		arg := args[0].text
+		switch {
+		case arg == "-I" && len(args) > 1:
+			replace = args[1].text
+		case strings.HasPrefix(arg, "-I"):
+			replace = arg[2:]
+		case arg == "-i" || arg == "--replace":
+			replace = "{}"
+		case arg == "-a" || strings.HasPrefix(arg, "--arg-file"):
+			stdin = string(anything)
+		}
+		if slices.Contains(values, arg) && len(args) > 1 {
+			args = args[1:]
+		}
+		args = args[1:]
+	}
+	var words []field
+	if stdin == string(anything) {
+		words = []field{{text: string(outside), many: true}}
+		// A command word from there may be any.
+		if len(args) == 0 || replace != "" && strings.Contains(args[0].text, replace) {
+			words[0].text = string(anything)
+		}
+	} else {
+		for _, word := range strings.FieldsFunc(stdin, func(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == 0 }) {
+			words = append(words, field{text: strings.Trim(word, `'"`), many: !known(word)})
+		}
+	}
+	if len(args) == 0 {
+		return strings.Join(texts(words), " ") + "\n"
+	}
+	if replace == "" {
+		return w.run(sh.fork(), append(slices.Clone(args), words...), stdin)
+	}
+	if len(words) > maxTurns {
+		words = []field{{text: string(anything), many: true}}
+	}
+	for _, word := range words {
+		w.run(sh.fork(), replaced(args, replace, word), string(anything))
+	}
+	return string(anything)
+}
+
+// replaced puts the word where the mark stands.
+func replaced(args []field, mark string, word field) []field {
+	out := slices.Clone(args)
+	for i, a := range out {
+		if strings.Contains(a.text, mark) {
+			out[i] = field{text: limited(strings.ReplaceAll(a.text, mark, word.text)), many: word.many && a.text == mark}
+		}
+	}
+	return out
+}
+
+// find follows the commands of -exec and its like, with the names that it finds.
+func (w *walker) find(sh *shell, args []field, stdin string) string {
+	start := "./"
+	for _, a := range args {
+		if strings.HasPrefix(a.text, "-") || a.text == "(" || a.text == "!" {
+			break
+		}
+		if start == "./" || absolute(a.text) || !known(a.text) {
+			start = a.text
+		}
+	}
+	name := start + string(outside)
+	for i := 0; i < len(args); i++ {
+		switch args[i].text {
+		case "-exec", "-execdir", "-ok", "-okdir", "-x", "--exec", "-X", "--exec-batch":
+		default:
+			continue
+		}
+		end := i + 1
+		for end < len(args) && args[end].text != ";" && (args[end].text != "+" || args[end-1].text != "{}") {
+			end++
+		}
+		command := args[i+1 : end]
+		if len(command) > 0 {
+			if !slices.ContainsFunc(command, func(f field) bool { return strings.Contains(f.text, "{}") }) {
+				command = append(slices.Clone(command), field{text: "{}"})
+			}
+			w.run(sh.fork(), replaced(command, "{}", field{text: name, many: true}), stdin)
+		}
+		i = end
+	}
+	return name + "\n"
+}
+
+// parallel follows GNU parallel: a line of code with words put in.
+func (w *walker) parallel(sh *shell, args []field, stdin string) string {
+	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
+		if slices.Contains(strings.Fields("-j -n -N -L -I -S -a --jobs --max-args --delay --timeout --results --joblog --colsep"), args[0].text) && len(args) > 1 {
+			args = args[1:]
+		}
+		args = args[1:]
+	}
+	command, words := args, []field(nil)
+	for i, a := range args {
+		if strings.HasPrefix(a.text, ":::") {
+			command, words = args[:i], args[i+1:]
+			break
+		}
+	}
+	if words == nil {
+		for word := range strings.FieldsSeq(stdin) {
+			words = append(words, field{text: word})
+		}
+	}
+	if len(words) > maxTurns {
+		words = []field{{text: string(anything)}}
+	}
+	for _, word := range words {
+		if strings.HasPrefix(word.text, ":::") {
+			continue
+		}
+		line := strings.Join(texts(command), " ")
+		if strings.Contains(line, "{") && len(command) > 0 {
+			for _, mark := range []string{"{}", "{1}", "{2}", "{.}", "{/}"} {
+				line = strings.ReplaceAll(line, mark, word.text)
+			}
+		} else {
+			line += " " + word.text
+		}
+		w.code(sh.child(), limited(line), stdin)
+	}
+	return string(anything)
+}
+
+// ssh follows the command that is run on another machine: a rule about a command
+// is about it wherever it runs.
+func (w *walker) ssh(sh *shell, args []field, stdin string) string {
+	values := strings.Fields("-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -P -Q -R -S -W -w")
+	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
+		if slices.Contains(values, args[0].text) && len(args) > 1 {
+			args = args[1:]
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return string(anything)
+	}
+	remote := newShell("")
+	remote.depth = sh.depth + 1
+	if len(args) == 1 {
+		w.typed(remote, "ssh", stdin)
+		return string(anything)
+	}
+	w.code(remote, strings.Join(texts(args[1:]), " "), stdin)
+	return string(anything)
+}
+
+// awk follows the texts that a program of awk gives to a shell.
+func (w *walker) awk(sh *shell, args []field) {
+	for _, a := range args {
+		rest := a.text
+		for {
+			_, after, ok := strings.Cut(rest, "system(")
+			if !ok {
+				break
+			}
+			rest = after
+			text, ok := strings.CutPrefix(strings.TrimSpace(rest), `"`)
+			code, tail, closed := strings.Cut(text, `"`)
+			if !ok || !closed {
+				w.give("awk", "it runs commands that are only known then")
+				continue
+			}
+			if !strings.HasPrefix(strings.TrimSpace(tail), ")") {
+				code += string(anything)
+			}
+			w.code(sh.child(), code, unread)
+		}
+	}
+}

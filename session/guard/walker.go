@@ -1,0 +1,587 @@
+package guard
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// walker follows shell code and collects the simple commands that it may run. It
+// runs nothing: what would be known only then it marks as not known. Every branch
+// is followed, also those that are never taken.
+type walker struct {
+	found []command
+	steps int // commands that were followed
+	words int // that were expanded
+	spent bool
+	// called are functions that were called.
+	called map[*syntax.Stmt]bool
+}
+
+func newWalker() *walker { return &walker{called: map[*syntax.Stmt]bool{}} }
+
+// commands are what was found, each once.
+func (w *walker) commands() []command {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(w.found, func(c command) bool {
+		key := c.why + "\x00" + c.dir
+		for _, f := range c.fields {
+			key += "\x00" + f.text
+			if f.many {
+				key += "\x00\x00"
+			}
+		}
+		defer func() { seen[key] = true }()
+		return seen[key]
+	})
+}
+
+// give notes code that is not known.
+func (w *walker) give(what, why string) {
+	w.found = append(w.found, opaque(what, why))
+}
+
+// line follows a whole shell line and, at last, the functions in it that nothing
+// called.
+func (w *walker) line(sh *shell, text string) {
+	w.code(sh, text, unread)
+	for _, name := range slices.Sorted(maps.Keys(sh.funcs)) {
+		if body := sh.funcs[name]; !w.called[body] {
+			inner := sh.fork()
+			inner.params = []field{{text: string(outside), many: true}}
+			w.call(inner, body, unread)
+		}
+	}
+}
+
+// code follows shell code and reports whether it could be read as such.
+func (w *walker) code(sh *shell, text, stdin string) bool {
+	switch {
+	case len(text) > maxLine:
+		w.give("a line of "+sizeOf(len(text)), "it is longer than what is looked at")
+		return false
+	case nesting(text) > maxNesting:
+		w.give("the line", "its brackets stand too deep in one another")
+		return false
+	}
+	if open(text) {
+		w.give(cut(text, maxShown), "it is code that is only known when it runs")
+	}
+	text = strings.ReplaceAll(text, "\x00", "")
+	p := syntax.NewParser(syntax.Variant(syntax.LangBash))
+	for stmt, err := range p.StmtsSeq(strings.NewReader(text)) {
+		if err != nil {
+			// A shell runs what stands before the error.
+			w.give(cut(text, maxShown), "it cannot be parsed as a shell line")
+			return false
+		}
+		w.stmt(sh, stmt, stdin)
+	}
+	return true
+}
+
+func sizeOf(n int) string {
+	return strconv.Itoa(n>>10) + " KiB"
+}
+
+// nesting is how deep brackets and quotes may stand in one another, at most.
+func nesting(text string) int {
+	depth, deepest := 0, 0
+	for i := range len(text) {
+		switch text[i] {
+		case '(', '{', '[', '`':
+			depth++
+		case ')', '}', ']':
+			depth = max(0, depth-1)
+		}
+		deepest = max(deepest, depth)
+	}
+	return deepest
+}
+
+// stmts follows statements one after another and returns what they print.
+func (w *walker) stmts(sh *shell, list []*syntax.Stmt, stdin string) string {
+	var out strings.Builder
+	for _, s := range list {
+		text := w.stmt(sh, s, stdin)
+		if out.Len()+len(text) > maxText {
+			out.Reset()
+			text = string(anything)
+		}
+		out.WriteString(text)
+	}
+	return limited(out.String())
+}
+
+// substitution follows the statements of $(…) and <(…).
+func (w *walker) substitution(sh *shell, list []*syntax.Stmt) string {
+	return w.stmts(sh.fork(), list, unread)
+}
+
+// stmt follows one statement.
+func (w *walker) stmt(sh *shell, s *syntax.Stmt, stdin string) string {
+	if s == nil || s.Cmd == nil && len(s.Redirs) == 0 {
+		return ""
+	}
+	if w.over(sh) {
+		return string(anything)
+	}
+	sh.depth++
+	defer func() { sh.depth-- }()
+	var into []string // files that get the output
+	lost := false
+	for _, r := range s.Redirs {
+		target := w.value(sh, r.Word)
+		if r.Hdoc != nil {
+			stdin = w.heredoc(sh, r)
+			continue
+		}
+		switch r.Op {
+		case syntax.WordHdoc:
+			stdin = target + "\n"
+		case syntax.RdrIn, syntax.RdrInOut:
+			stdin = w.read(sh, r, target)
+		case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
+			if r.N == nil || r.N.Value == "1" {
+				into, lost = append(into, target), true
+			}
+		}
+	}
+	if s.Cmd == nil {
+		return ""
+	}
+	var out string
+	if s.Background {
+		out = w.cmd(sh.fork(), s.Cmd, stdin)
+	} else {
+		out = w.cmd(sh, s.Cmd, stdin)
+	}
+	for _, name := range into {
+		w.wrote(sh, name, out)
+	}
+	if lost {
+		return ""
+	}
+	return out
+}
+
+// heredoc is the text of a here-document, whose substitutions run unless its
+// delimiter is quoted.
+func (w *walker) heredoc(sh *shell, r *syntax.Redirect) string {
+	for _, part := range r.Word.Parts {
+		lit, ok := part.(*syntax.Lit)
+		if ok && !strings.Contains(lit.Value, `\`) {
+			continue
+		}
+		var out strings.Builder
+		for _, part := range r.Hdoc.Parts {
+			if lit, ok := part.(*syntax.Lit); ok {
+				out.WriteString(lit.Value)
+			}
+		}
+		return out.String()
+	}
+	b := &splitter{assign: true}
+	w.parts(sh, b, r.Hdoc.Parts, true)
+	return limited(b.cur.String())
+}
+
+// read is what a command reads from a file.
+func (w *walker) read(sh *shell, r *syntax.Redirect, target string) string {
+	if fields := w.fields(sh, []*syntax.Word{r.Word}); len(fields) == 1 && fields[0].output != nil {
+		return *fields[0].output
+	}
+	return sh.content(target)
+}
+
+// content is what is in a file as far as the line wrote it. A file that was there
+// before is what it is, as a script is that is run by its name.
+func (s *shell) content(name string) string {
+	if text, ok := s.files[resolve(s.dir, name)]; ok {
+		return text
+	}
+	switch {
+	case name == "/dev/null":
+		return ""
+	case !known(name) || strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/"):
+		return string(anything)
+	}
+	return string(outside)
+}
+
+// wrote notes what was written into a file, for when it is run.
+func (w *walker) wrote(sh *shell, name, text string) {
+	if strings.HasPrefix(name, "/dev/") {
+		return
+	}
+	name = resolve(sh.dir, name)
+	if before, ok := sh.files[name]; ok {
+		text = limited(before + text)
+	}
+	if len(sh.files) < maxSteps {
+		sh.files[name] = text
+	}
+}
+
+// over reports whether there has been enough work, and notes it once.
+func (w *walker) over(sh *shell) bool {
+	w.steps++
+	if w.steps <= maxSteps && sh.depth <= maxDepth*4 {
+		return w.spent
+	}
+	if !w.spent {
+		w.spent = true
+		w.give("the line", "it does more than what is followed")
+	}
+	return true
+}
+
+// cmd follows one command of any form and returns what it prints.
+func (w *walker) cmd(sh *shell, c syntax.Command, stdin string) string {
+	switch c := c.(type) {
+	case *syntax.CallExpr:
+		return w.simple(sh, c, stdin)
+	case *syntax.BinaryCmd:
+		return w.binary(sh, c, stdin)
+	case *syntax.Block:
+		return w.stmts(sh, c.Stmts, stdin)
+	case *syntax.Subshell:
+		return w.stmts(sh.fork(), c.Stmts, stdin)
+	case *syntax.IfClause:
+		return w.branches(sh, c, stdin)
+	case *syntax.WhileClause:
+		return w.loop(sh, append(slices.Clone(c.Cond), c.Do...), stdin)
+	case *syntax.ForClause:
+		return w.forLoop(sh, c, stdin)
+	case *syntax.CaseClause:
+		w.value(sh, c.Word)
+		var ends []*shell
+		for _, item := range c.Items {
+			for _, p := range item.Patterns {
+				w.value(sh, p)
+			}
+			end := sh.fork()
+			w.stmts(end, item.Stmts, stdin)
+			ends = append(ends, end)
+		}
+		sh.merge(ends...)
+		return string(anything)
+	case *syntax.FuncDecl:
+		for _, name := range append(slices.Clone(c.Names), c.Name) {
+			if name != nil {
+				sh.funcs[name.Value] = c.Body
+			}
+		}
+		return ""
+	case *syntax.DeclClause:
+		return w.declare(sh, c)
+	case *syntax.TimeClause:
+		return w.stmt(sh, c.Stmt, stdin)
+	case *syntax.CoprocClause:
+		return w.stmt(sh.fork(), c.Stmt, unread)
+	case *syntax.ArithmCmd:
+		w.arithmetic(sh, c.X)
+		return ""
+	case *syntax.LetClause:
+		for _, x := range c.Exprs {
+			w.arithmetic(sh, x)
+		}
+		return ""
+	case *syntax.TestClause:
+		w.test(sh, c)
+		return ""
+	}
+	w.give("the line", "it holds what is not understood")
+	return string(anything)
+}
+
+// test follows the words of [[ … ]].
+func (w *walker) test(sh *shell, c *syntax.TestClause) {
+	syntax.Walk(c, func(n syntax.Node) bool {
+		if word, ok := n.(*syntax.Word); ok {
+			w.value(sh, word)
+			return false
+		}
+		return true
+	})
+}
+
+// binary follows lists and pipes.
+func (w *walker) binary(sh *shell, c *syntax.BinaryCmd, stdin string) string {
+	switch c.Op {
+	case syntax.Pipe, syntax.PipeAll:
+		left := sh.fork()
+		out := w.stmt(left, c.X, stdin)
+		right := sh.fork()
+		maps.Copy(right.files, left.files)
+		result := w.stmt(right, c.Y, out)
+		maps.Copy(sh.files, right.files)
+		return result
+	}
+	// What follows && runs where all before it did: it sees what they set. What
+	// follows the whole list sees what is the same however far that came.
+	list := []*syntax.Stmt{c.Y}
+	first := c.X
+	for c.Op == syntax.AndStmt {
+		inner, ok := first.Cmd.(*syntax.BinaryCmd)
+		if !ok || inner.Op != syntax.AndStmt || first.Negated || first.Background || len(first.Redirs) > 0 {
+			break
+		}
+		list, first = append(list, inner.Y), inner.X
+	}
+	out := w.stmt(sh, first, stdin)
+	state := sh
+	var ends []*shell
+	for _, s := range slices.Backward(list) {
+		state = state.fork()
+		out += w.stmt(state, s, stdin)
+		ends = append(ends, state)
+	}
+	sh.merge(ends...)
+	return limited(out)
+}
+
+// branches follows if, elif and else.
+func (w *walker) branches(sh *shell, c *syntax.IfClause, stdin string) string {
+	out := w.stmts(sh, c.Cond, stdin)
+	then := sh.fork()
+	a := w.stmts(then, c.Then, stdin)
+	b := ""
+	if c.Else != nil {
+		if len(c.Else.Cond) == 0 {
+			b = w.stmts(sh, c.Else.Then, stdin)
+		} else {
+			b = w.branches(sh, c.Else, stdin)
+		}
+	}
+	sh.merge(then)
+	switch {
+	case a == b:
+		return limited(out + a)
+	case a == "", b == "":
+		return limited(out + a + b)
+	}
+	return string(anything)
+}
+
+// loop follows code that runs any number of times.
+func (w *walker) loop(sh *shell, body []*syntax.Stmt, stdin string) string {
+	before := sh.fork()
+	// What it sets may be set when it begins again.
+	for _, s := range body {
+		syntax.Walk(s, func(n syntax.Node) bool {
+			if a, ok := n.(*syntax.Assign); ok && a.Name != nil {
+				sh.forget(a.Name.Value)
+			}
+			return true
+		})
+	}
+	w.stmts(sh, body, stdin)
+	if sh.dir != before.dir {
+		// Each turn goes further.
+		sh.dir = string(anything)
+		w.stmts(sh, body, stdin)
+	}
+	sh.merge(before)
+	return string(anything)
+}
+
+// forLoop follows a loop over words turn by turn, if they are few.
+func (w *walker) forLoop(sh *shell, c *syntax.ForClause, stdin string) string {
+	words, ok := c.Loop.(*syntax.WordIter)
+	if !ok {
+		if l, ok := c.Loop.(*syntax.CStyleLoop); ok {
+			for _, x := range []syntax.ArithmExpr{l.Init, l.Cond, l.Post} {
+				w.arithmetic(sh, x)
+			}
+		}
+		return w.loop(sh, c.Do, stdin)
+	}
+	list := sh.params
+	if words.InPos.IsValid() {
+		list = w.fields(sh, words.Items)
+	}
+	if len(list) > maxTurns {
+		list = []field{{text: string(anything)}}
+	}
+	if c.Select {
+		list = append(slices.Clone(list), field{})
+	}
+	before := sh.fork()
+	var out strings.Builder
+	for _, f := range list {
+		sh.set(words.Name.Value, f.text)
+		text := ""
+		if f.many || len(list) == 1 && !known(f.text) {
+			text = w.turn(sh, words.Name.Value, f.text, c.Do, stdin)
+		} else {
+			text = w.stmts(sh, c.Do, stdin)
+		}
+		if out.Len()+len(text) > maxText {
+			out.Reset()
+			text = string(anything)
+		}
+		out.WriteString(text)
+	}
+	if len(list) != 1 {
+		sh.merge(before)
+	}
+	return limited(out.String())
+}
+
+// turn is one of any number of turns of a loop.
+func (w *walker) turn(sh *shell, name, text string, body []*syntax.Stmt, stdin string) string {
+	before := sh.fork()
+	w.stmts(sh, body, stdin)
+	if sh.dir != before.dir && sh.dir != string(anything) {
+		sh.dir = either(sh.dir, before.dir)
+		sh.set(name, text)
+		w.stmts(sh, body, stdin)
+	}
+	sh.merge(before)
+	return string(anything)
+}
+
+// assign sets variables.
+func (w *walker) assign(sh *shell, list []*syntax.Assign) {
+	for _, a := range list {
+		if a.Name == nil {
+			continue
+		}
+		name := a.Name.Value
+		if a.Index != nil {
+			w.arithmetic(sh, a.Index)
+			w.value(sh, a.Value)
+			sh.vars[name] = variable{list: []string{string(anything)}, array: true}
+			continue
+		}
+		if a.Array != nil {
+			w.array(sh, a)
+			continue
+		}
+		if a.Naked {
+			continue
+		}
+		text := w.value(sh, a.Value)
+		if strings.HasPrefix(text, "~") && a.Value != nil {
+			text = string(home) + text[1:]
+		}
+		if a.Append {
+			if _, ok := sh.vars[name]; ok || name == "PATH" || text == "" {
+				text = sh.lookup(name) + text
+			} else {
+				text = string(outside) + text
+			}
+		}
+		sh.set(name, text)
+	}
+}
+
+func (w *walker) array(sh *shell, a *syntax.Assign) {
+	v := variable{array: true}
+	if a.Append {
+		v.list = slices.Clone(sh.vars[a.Name.Value].list)
+	}
+	for _, e := range a.Array.Elems {
+		if e.Index != nil {
+			w.arithmetic(sh, e.Index)
+			w.value(sh, e.Value)
+			v.list = []string{string(anything)}
+			continue
+		}
+		for _, f := range w.fields(sh, []*syntax.Word{e.Value}) {
+			v.list = append(v.list, f.text)
+		}
+	}
+	if len(v.list) > maxBraces {
+		v.list = []string{string(anything)}
+	}
+	sh.vars[a.Name.Value] = v
+}
+
+// declare follows declare, local, export, readonly and their like.
+func (w *walker) declare(sh *shell, c *syntax.DeclClause) string {
+	export := c.Variant.Value == "export"
+	words := []string{c.Variant.Value}
+	for _, a := range c.Args {
+		if a.Name == nil {
+			text := w.value(sh, a.Value)
+			words = append(words, text)
+			if strings.HasPrefix(text, "-") && strings.Contains(text, "x") {
+				export = true
+			}
+			if name, value, ok := strings.Cut(text, "="); ok && syntax.ValidName(name) {
+				sh.set(name, value)
+			} else if !known(text) || strings.HasPrefix(text, "-") && strings.Contains(text, "n") {
+				w.give(strings.Join(words, " "), "which variables it sets is not known")
+			}
+			continue
+		}
+		words = append(words, a.Name.Value)
+		if export {
+			sh.exported[a.Name.Value] = true
+		}
+	}
+	w.assign(sh, c.Args)
+	w.note(sh, literal(words))
+	return ""
+}
+
+// simple follows a simple command.
+func (w *walker) simple(sh *shell, c *syntax.CallExpr, stdin string) string {
+	if len(c.Args) == 0 {
+		w.assign(sh, c.Assigns)
+		return ""
+	}
+	fields := w.fields(sh, c.Args)
+	if len(c.Assigns) == 0 {
+		return w.run(sh, fields, stdin)
+	}
+	// They hold for the command only, and reach every program that it starts.
+	inner := sh.fork()
+	w.assign(inner, c.Assigns)
+	if len(fields) == 0 {
+		w.assign(sh, c.Assigns)
+		return ""
+	}
+	for _, a := range c.Assigns {
+		if a.Name != nil {
+			inner.exported[a.Name.Value] = true
+		}
+	}
+	out := w.run(inner, fields, stdin)
+	for _, a := range c.Assigns {
+		if a.Name == nil {
+			continue
+		}
+		if v, ok := sh.vars[a.Name.Value]; ok {
+			inner.vars[a.Name.Value] = v
+		} else {
+			delete(inner.vars, a.Name.Value)
+		}
+	}
+	exported := maps.Clone(sh.exported)
+	depth := sh.depth
+	*sh = *inner
+	sh.exported, sh.depth = exported, depth
+	return out
+}
+
+// note collects a command.
+func (w *walker) note(sh *shell, fields []field) {
+	w.found = append(w.found, command{fields: slices.Clone(fields), dir: sh.dir})
+}
+
+// call follows the body of a function. It has variables that are local only where
+// it says so, which is not looked at.
+func (w *walker) call(sh *shell, body *syntax.Stmt, stdin string) string {
+	w.called[body] = true
+	if sh.depth > maxDepth {
+		w.give("the line", "its functions call one another too deep")
+		return string(anything)
+	}
+	return w.stmt(sh, body, stdin)
+}
