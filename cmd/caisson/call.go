@@ -117,16 +117,38 @@ func (f callFlags) request(cmd *cobra.Command, args []string) (session.CallReque
 }
 
 // call opens the session, makes the call and lets a temporary session go.
-func (a *app) call(ctx context.Context, cmd *cobra.Command, m *session.Manager, f callFlags, r session.CallRequest) (err error) {
+func (a *app) call(ctx context.Context, cmd *cobra.Command, m *session.Manager, f callFlags, r session.CallRequest) error {
 	open, err := f.open(ctx, cmd, m)
 	if err != nil {
 		return err
 	}
+	return a.inSession(ctx, m, open, f.session != "", func(id string) error {
+		r.SessionID = id
+		res, err := m.Call(ctx, r)
+		if err != nil {
+			return err
+		}
+		if f.json {
+			data, derr := rpc.ToolCallData(res)
+			err = errors.Join(derr, a.printJSON(json.RawMessage(data)))
+		} else {
+			err = a.printResult(res.Result)
+		}
+		if err == nil && res.IsError {
+			err = exitError{code: exitNegative}
+		}
+		return err
+	})
+}
+
+// inSession opens a session, does the work in it and deletes it unless it is
+// kept.
+func (a *app) inSession(ctx context.Context, m *session.Manager, open session.OpenRequest, keep bool, work func(id string) error) (err error) {
 	s, _, err := m.Open(ctx, open, nil)
 	if err != nil {
 		return err
 	}
-	if f.session == "" {
+	if !keep {
 		defer func() {
 			ctx, cancel := afterwards(ctx)
 			defer cancel()
@@ -135,21 +157,7 @@ func (a *app) call(ctx context.Context, cmd *cobra.Command, m *session.Manager, 
 			}
 		}()
 	}
-	r.SessionID = s.ID
-	res, err := m.Call(ctx, r)
-	if err != nil {
-		return err
-	}
-	if f.json {
-		data, derr := rpc.ToolCallData(res)
-		err = errors.Join(derr, a.printJSON(json.RawMessage(data)))
-	} else {
-		err = a.printResult(res.Result)
-	}
-	if err == nil && res.IsError {
-		err = exitError{code: exitNegative}
-	}
-	return err
+	return work(s.ID)
 }
 
 // open says which session to open.

@@ -33,7 +33,7 @@ func exitCodes() []struct {
 		code    int
 		meaning string
 	}{
-		{exitOK, "done. A command that \"call bash\" ran may have failed: its own exit code is in the result"},
+		{exitOK, "done. A command that \"call bash\" ran may have failed: its own exit code is in the result. job run: the exit code is the program's"},
 		{exitFailed, "it failed; the reason is on stderr. serve: the client ended without shutdown. adapter check: a clause is broken"},
 		{exitUsage, "the command line is wrong. serve: the input is not the editor protocol"},
 		{exitIdle, "worker: nobody was connected for its lifetime"},

@@ -97,7 +97,7 @@ hand what it does for them. Without a configuration file there is one profile,
 	flags.StringVar(&a.logLevel, "log-level", "", "least `level` to log: debug, info, warn, error (default: info for serve, else warn)")
 	completeFlag(root, "log-level", oneOf("debug", "info", "warn", "error"))
 	root.AddCommand(
-		a.serveCommand(), a.callCommand(), a.profileCommand(), a.toolsCommand(), a.sessionCommand(), a.runtimeCommand(), a.pruneCommand("prune", ""),
+		a.serveCommand(), a.callCommand(), a.jobCommand(), a.profileCommand(), a.toolsCommand(), a.sessionCommand(), a.runtimeCommand(), a.pruneCommand("prune", ""),
 		a.doctorCommand(), a.adapterCommand(), a.schemaCommand(), a.versionCommand(), exitCodesTopic(),
 	)
 	root.AddCommand(farEndCommands()...)

@@ -111,6 +111,11 @@ func letGo(ctx context.Context, s rpc.Services) error {
 // with runs one command with its own services and lets go of everything when
 // it is over, also after an interrupt.
 func (a *app) with(cmd *cobra.Command, work func(ctx context.Context, m *session.Manager) error) error {
+	return a.withServices(cmd, func(ctx context.Context, s rpc.Services) error { return work(ctx, s.Sessions) })
+}
+
+// withServices is with for what needs more than the sessions.
+func (a *app) withServices(cmd *cobra.Command, work func(ctx context.Context, s rpc.Services) error) error {
 	log, err := a.logger("warn")
 	if err != nil {
 		return err
@@ -119,7 +124,7 @@ func (a *app) with(cmd *cobra.Command, work func(ctx context.Context, m *session
 	if err != nil {
 		return err
 	}
-	err = work(cmd.Context(), s.Sessions)
+	err = work(cmd.Context(), s)
 	ctx, cancel := afterwards(cmd.Context())
 	defer cancel()
 	if cerr := letGo(ctx, s); cerr != nil {
