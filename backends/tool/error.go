@@ -48,6 +48,7 @@ const (
 	OutOfMemory   Reason = "outOfMemory"
 	StackOverflow Reason = "stackOverflow"
 	Trap          Reason = "trap"
+	OutputLimit   Reason = "outputLimit"
 	ExitCode      Reason = "exitCode"
 )
 

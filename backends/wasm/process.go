@@ -1,0 +1,338 @@
+package wasm
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/program"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wasm/engine"
+	"github.com/caisson-dev/caisson/backends/wire"
+)
+
+// engineProcess is the engine of one environment: started when it is needed, ended
+// when it was not for the profile's lifetime, and started again after it died.
+type engineProcess struct {
+	backend *Backend
+	at      backends.Binding
+	setup   engine.Setup
+
+	// starting is held, by having put an element in, while an engine is started or
+	// ended.
+	starting chan struct{}
+
+	mu      sync.Mutex
+	current *running
+	users   int         // calls of current
+	idle    *time.Timer // ends current
+	closed  bool
+	problem string         // why nothing is kept in the cache
+	ending  sync.WaitGroup // of engines that are let go of
+}
+
+// running is one engine.
+type running struct {
+	program *program.Program
+	client  *wire.Client
+	said    *said
+}
+
+func newEngineProcess(b *Backend, at backends.Binding, mounts []engine.Mount) *engineProcess {
+	return &engineProcess{
+		backend: b, at: at,
+		setup: engine.Setup{
+			CacheDir: b.o.CacheDir, Mounts: mounts,
+			MemoryPages: at.Profile.MaxMemoryPages,
+			Environment: at.Secrets.Environment,
+		},
+		starting: make(chan struct{}, 1),
+	}
+}
+
+// call makes one request of the engine. An engine that died before it got the
+// request is replaced; one that dies over it is not asked again.
+func (p *engineProcess) call(ctx context.Context, method string, data any, body []byte) (wire.Reply, error) {
+	for again := false; ; again = true {
+		r, err := p.acquire(ctx)
+		if err != nil {
+			return wire.Reply{}, err
+		}
+		reply, err := r.client.Call(ctx, method, data, body)
+		dead := r.client.Err() != nil
+		if dead {
+			p.drop(r)
+		}
+		p.release()
+		switch {
+		case err == nil:
+			return reply, nil
+		case dead && !again && errors.Is(err, wire.ErrNotSent) && ctx.Err() == nil:
+			continue
+		case dead && ctx.Err() == nil:
+			err = r.died(err)
+		}
+		return wire.Reply{}, err
+	}
+}
+
+// acquire returns the engine, which is started where there is none.
+func (p *engineProcess) acquire(ctx context.Context) (*running, error) {
+	if r, err := p.use(); r != nil || err != nil {
+		return r, err
+	}
+	select {
+	case p.starting <- struct{}{}:
+		defer func() { <-p.starting }()
+	case <-ctx.Done():
+		return nil, contextError(ctx)
+	}
+	if r, err := p.use(); r != nil || err != nil {
+		return r, err
+	}
+	r, err := p.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, errors.Join(errDetached(), r.client.Close())
+	}
+	p.current = r
+	p.mu.Unlock()
+	return p.use()
+}
+
+// use counts a call of the engine that there is.
+func (p *engineProcess) use() (*running, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errDetached()
+	}
+	r := p.current
+	if r == nil {
+		return nil, nil
+	}
+	if r.client.Err() != nil {
+		p.current = nil
+		p.letGo(r)
+		return nil, nil
+	}
+	p.users++
+	if p.idle != nil {
+		p.idle.Stop()
+		p.idle = nil
+	}
+	return r, nil
+}
+
+// release ends a call. The last one starts the idle time.
+func (p *engineProcess) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.users--
+	if p.users > 0 || p.current == nil || p.at.Profile.Lifetime <= 0 {
+		return
+	}
+	r := p.current
+	p.idle = time.AfterFunc(p.at.Profile.Lifetime, func() { p.endIdle(r) })
+}
+
+func (p *engineProcess) endIdle(r *running) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.users == 0 && p.current == r {
+		p.current = nil
+		p.letGo(r)
+	}
+}
+
+// drop forgets an engine that has died.
+func (p *engineProcess) drop(r *running) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current == r {
+		p.current = nil
+		p.letGo(r)
+	}
+}
+
+// letGo has an engine end. The caller holds mu.
+func (p *engineProcess) letGo(r *running) {
+	p.ending.Go(func() {
+		if err := r.client.Close(); err != nil {
+			p.backend.o.Log.Debug("a WebAssembly engine ended badly", "error", err)
+		}
+	})
+}
+
+// cacheProblem is why the last engine keeps nothing in the cache, in words.
+func (p *engineProcess) cacheProblem() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.problem
+}
+
+// close ends the engine, and every call with it.
+func (p *engineProcess) close() error {
+	p.mu.Lock()
+	p.closed = true
+	r := p.current
+	p.current = nil
+	if p.idle != nil {
+		p.idle.Stop()
+	}
+	p.mu.Unlock()
+	var err error
+	if r != nil {
+		err = r.client.Close()
+		var exit *program.ExitError
+		if errors.As(err, &exit) {
+			err = nil // it was told to, whatever it did then
+		}
+	}
+	p.ending.Wait()
+	return err
+}
+
+// start starts an engine and tells it what it needs to know.
+func (p *engineProcess) start(ctx context.Context) (*running, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	executable, err := p.backend.executable()
+	if err != nil {
+		return nil, tool.Errorf(tool.BackendUnavailable, "the WebAssembly engine cannot be started: %w", err)
+	}
+	r := &running{said: &said{}}
+	r.program, err = start(program.Options{
+		Argv:   []string{executable, engine.Command},
+		Env:    append([]string{}, p.backend.o.Environment...),
+		Dir:    "/",
+		Stderr: r.said,
+		Grace:  stopGrace,
+	})
+	if err != nil {
+		return nil, tool.Errorf(tool.BackendUnavailable, "the WebAssembly engine cannot be started: %w", err).
+			WithHint("if the program was replaced or moved, restart the service")
+	}
+	r.client = wire.NewClient(r.program, wire.ClientOptions{CancelGrace: cancelGrace, Log: p.backend.o.Log})
+	if err := p.prepare(ctx, r); err != nil {
+		return nil, errors.Join(err, r.client.Close())
+	}
+	return r, nil
+}
+
+func (p *engineProcess) prepare(ctx context.Context, r *running) error {
+	_, err := r.client.Initialize(ctx, wire.Initialize{Root: p.at.StateDir, Session: p.at.Session})
+	if err != nil {
+		return tool.Errorf(tool.KindOf(err), "start the WebAssembly engine: %w%s", err, r.said.tail())
+	}
+	reply, err := r.client.Call(ctx, engine.MethodSetup, p.setup, nil)
+	if err != nil {
+		return err
+	}
+	var ready engine.Ready
+	if err := reply.Decode(&ready); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.problem = ready.CacheProblem
+	p.mu.Unlock()
+	if ready.CacheProblem != "" {
+		p.backend.o.Log.Warn("compiled WebAssembly modules are not kept", "reason", ready.CacheProblem)
+	}
+	return nil
+}
+
+// start starts a program on a thread that lives as long as it does: on Linux the
+// kernel ends the program with the thread.
+func start(o program.Options) (*program.Program, error) {
+	type started struct {
+		program *program.Program
+		err     error
+	}
+	done := make(chan started, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
+		p, err := program.Start(o)
+		done <- started{p, err}
+		if err == nil {
+			<-p.Exited()
+		}
+	}()
+	s := <-done
+	return s.program, s.err
+}
+
+// died is the error of a call that the engine died over.
+func (r *running) died(err error) error {
+	wait := time.NewTimer(exitWait)
+	defer wait.Stop()
+	how := "it does not answer any more"
+	select {
+	case <-r.program.Exited():
+		how = "it ended by itself"
+		if exit := r.program.Err(); exit != nil {
+			how = exit.Error()
+		}
+	case <-wait.C:
+	}
+	text := r.said.String()
+	if strings.Contains(text, "out of memory") || strings.Contains(text, "cannot allocate memory") {
+		return &tool.Error{
+			Kind: tool.GuestFailed, Reason: tool.OutOfMemory, Err: err,
+			Message: "the WebAssembly engine had no more memory and ended with all that ran in it" + r.said.tail(),
+			Hint:    "lower max_memory_pages, or run less at once; what the module had written is there",
+		}
+	}
+	return &tool.Error{
+		Kind: tool.OutcomeUnknown, Err: err,
+		Message: fmt.Sprintf("the WebAssembly engine died while the module ran (%s)%s", how, r.said.tail()),
+		Hint:    "look at what the module may have written before you repeat the call; the next one starts another engine",
+	}
+}
+
+func contextError(ctx context.Context) error {
+	kind := tool.Cancelled
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		kind = tool.Timeout
+	}
+	return tool.Errorf(kind, "waited for the WebAssembly engine: %w", ctx.Err())
+}
+
+// said keeps the beginning of what the engine says on standard error.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write keeps what there is room for.
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Write(p[:min(len(p), maxSaid-s.text.Len())])
+	return len(p), nil
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.TrimSpace(s.text.String())
+}
+
+// tail is what the engine said, for the end of a message.
+func (s *said) tail() string {
+	first, _, _ := strings.Cut(s.String(), "\n")
+	if first == "" {
+		return ""
+	}
+	return "; it said: " + first
+}

@@ -1,0 +1,147 @@
+package wasm
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wasm/engine"
+)
+
+// RunModule runs a module to its end; see [backends.ModuleRunner].
+func (e *environment) RunModule(ctx context.Context, r backends.ModuleRequest) (backends.ModuleResult, error) {
+	ctx, done, err := e.begin(ctx)
+	if err != nil {
+		return backends.ModuleResult{}, err
+	}
+	defer done()
+	mode, err := e.mode(r.Mode, tool.Actor{})
+	if err != nil {
+		return backends.ModuleResult{}, err
+	}
+	if !filepath.IsAbs(r.Path) {
+		return backends.ModuleResult{}, tool.Errorf(tool.InvalidParams, "the module's path %q is not absolute", r.Path).WithPath("path")
+	}
+	run := e.limits(r.Timeout, r.MaxOutputBytes, 0)
+	run.Path, run.SHA256 = r.Path, strings.ToLower(r.SHA256)
+	run.Args = append([]string{programName(r.Path)}, r.Args...)
+	run.ReadOnly = mode == tool.ReadOnly
+	run.Environment = workingIn(e.Info().Root)
+	out, stdout, stderr, err := e.run(ctx, run, r.Stdin)
+	if err != nil {
+		return backends.ModuleResult{}, err
+	}
+	if out.Ending != engine.Exited {
+		return backends.ModuleResult{}, stopped(run, out, stderr)
+	}
+	return backends.ModuleResult{
+		Stdout: stdout, Stderr: stderr, ExitCode: int(out.ExitCode),
+		FuelRemaining: out.FuelRemaining, Duration: out.Duration,
+	}, nil
+}
+
+// programName is the name by which a module is called.
+func programName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".wasm") }
+
+// workingIn is how a guest learns of its working directory, which WASI has not.
+func workingIn(dir string) map[string]string { return map[string]string{"PWD": dir} }
+
+// limits are those of the profile, where a request does not ask for less: a time,
+// bytes of output, and bytes of memory.
+func (e *environment) limits(timeout time.Duration, output, memory int64) engine.Run {
+	p := e.binding.Profile
+	run := engine.Run{
+		Fuel: p.MaxFuel, MemoryPages: p.MaxMemoryPages, Timeout: p.MaxExecutionTime,
+		MaxOutput: p.MaxOutputBytes, Deterministic: p.Deterministic,
+	}
+	for _, limit := range []time.Duration{timeout, p.Timeout} {
+		if limit > 0 && (run.Timeout <= 0 || limit < run.Timeout) {
+			run.Timeout = limit
+		}
+	}
+	if output > 0 {
+		run.MaxOutput = min(output, run.MaxOutput)
+	}
+	if memory > 0 {
+		run.MemoryPages = uint32(min(max(1, memory/engine.PageSize), int64(run.MemoryPages)))
+	}
+	return run
+}
+
+// run has the engine run a module.
+func (e *environment) run(ctx context.Context, run engine.Run, stdin []byte) (out engine.Outcome, stdout, stderr []byte, err error) {
+	for _, p := range e.places {
+		if err := p.root.Check(); err != nil {
+			return out, nil, nil, err
+		}
+	}
+	reply, err := e.engine.call(ctx, engine.MethodRun, run, stdin)
+	if err != nil {
+		return out, nil, nil, err
+	}
+	if err := reply.Decode(&out); err != nil {
+		return out, nil, nil, err
+	}
+	if out.Stdout < 0 || out.Stderr < 0 || out.Stdout+out.Stderr != len(reply.Body) {
+		return out, nil, nil, tool.Errorf(tool.ProtocolMismatch, "the WebAssembly engine's answer holds %d bytes of output and announces others", len(reply.Body))
+	}
+	return out, reply.Body[:out.Stdout:out.Stdout], reply.Body[out.Stdout:], nil
+}
+
+// stopped is the error of a guest that did not end by itself.
+func stopped(run engine.Run, out engine.Outcome, stderr []byte) error {
+	name := run.Args[0]
+	e := &tool.Error{Kind: tool.GuestFailed, FuelRemaining: &out.FuelRemaining}
+	switch out.Ending {
+	case engine.OutOfTime:
+		e.Kind = tool.Timeout
+		e.Message = fmt.Sprintf("the module %s was stopped after %v", name, run.Timeout)
+		e.Hint = "give it less to do, or raise max_execution_time in the profile"
+	case engine.OutOfFuel:
+		e.Reason = tool.OutOfFuel
+		e.Message = fmt.Sprintf("the module %s was stopped because its fuel, %d instructions, was spent", name, run.Fuel)
+		e.Hint = "give it less to do, or raise max_fuel in the profile"
+	case engine.OutOfMemory:
+		e.Reason = tool.OutOfMemory
+		e.Message = fmt.Sprintf("the module %s needed more memory than its %d pages of 64 KiB", name, run.MemoryPages)
+		e.Hint = "give it less to do, or raise max_memory_pages in the profile"
+	case engine.StackOverflow:
+		e.Reason = tool.StackOverflow
+		e.Message = fmt.Sprintf("the module %s called functions too deeply", name)
+		e.Hint = "it most likely calls itself without an end"
+	case engine.OutOfOutput:
+		e.Reason = tool.OutputLimit
+		e.Message = fmt.Sprintf("the module %s wrote more than %d bytes", name, run.MaxOutput)
+		e.Hint = "have it write to a file, or raise execution.max_output_bytes"
+	default:
+		e.Reason = tool.Trap
+		first, _, _ := strings.Cut(out.Detail, "\n")
+		e.Message = fmt.Sprintf("the module %s failed: %s", name, first)
+		e.Hint = "it is a fault of the module"
+	}
+	if words := lastWords(stderr); words != "" {
+		e.Message += "; it said: " + words
+	}
+	return e
+}
+
+// lastWords are the last line that a guest wrote to standard error.
+func lastWords(stderr []byte) string {
+	text := strings.TrimSpace(strings.ToValidUTF8(string(stderr), "\ufffd"))
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		text = text[i+1:]
+	}
+	if len(text) <= maxLastWords {
+		return text
+	}
+	cut := maxLastWords
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
