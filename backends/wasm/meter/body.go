@@ -2,8 +2,8 @@ package meter
 
 // edit is one change to a function's body, in the order of their places.
 type edit struct {
-	// at and end are the offsets in the module of what is replaced; a charge
-	// replaces nothing.
+	// at and end are the offsets in the module of what is replaced; what takes
+	// fuel replaces nothing.
 	at, end uint32
 	// value is the index of the function to call or to refer to, or the cost.
 	value uint32
@@ -13,7 +13,8 @@ type edit struct {
 type editKind uint8
 
 const (
-	editCharge editKind = iota
+	editTake   editKind = iota // takes the cost of a segment
+	editCharge                 // the same, after looking whether there is as much
 	editCall
 	editRefFunc
 )
@@ -32,12 +33,21 @@ type frame struct {
 	reach int
 	// targeted says that a branch leads to the block's end, or a loop's head.
 	targeted bool
+	// before, after and middle are whether fuel was due at the block's beginning, at
+	// any branch to its end, and at the end of the first arm of an if.
+	before, after, middle bool
 }
 
 // body walks through a function and finds where its fuel is taken. A segment is
 // code that executes as a whole or not at all, as long as nothing traps; it need not
 // be in one piece: what follows a block belongs to what went before it, if no
 // branch inside leads out of it.
+//
+// The fuel of every segment is taken at its head. Whether there is as much is looked
+// at only where it must be, since a comparison and its branch cost several times
+// what the subtraction does: where a function begins, at the head of a loop, and at
+// the first segment after a call. What runs between two of these places is at most
+// once through the code of one function.
 type body struct {
 	r      reader
 	m      *module
@@ -45,6 +55,8 @@ type body struct {
 	edits  []edit
 	// current is the index in edits of the segment's charge, or dead.
 	current int
+	// called says that a call may have been made since fuel was looked at.
+	called bool
 }
 
 // walk decodes one body, locals and all, and collects its edits. It returns where
@@ -54,7 +66,8 @@ func (b *body) walk(at, end int) (start int) {
 	b.frames, b.edits = b.frames[:0], b.edits[:0]
 	b.locals()
 	start = b.r.pos
-	b.open()
+	b.current, b.called = dead, false
+	b.open(editCharge)
 	b.push(opBlock)
 	for b.r.err == nil && len(b.frames) > 0 {
 		b.instruction()
@@ -86,11 +99,25 @@ func (b *body) locals() {
 	}
 }
 
+// due says whether fuel is to be looked at before more code runs: a call may have
+// been made, or the segment where it was to be looked at turned out to be empty.
+func (b *body) due() bool {
+	if b.called || b.current == dead {
+		return b.called
+	}
+	s := &b.edits[b.current]
+	return s.kind == editCharge && s.value == 0
+}
+
 // open begins a segment here.
-func (b *body) open() {
+func (b *body) open(kind editKind) {
+	if b.due() {
+		kind = editCharge
+	}
+	b.called = false
 	b.current = len(b.edits)
 	at := uint32(b.r.pos)
-	b.edits = append(b.edits, edit{kind: editCharge, at: at, end: at})
+	b.edits = append(b.edits, edit{kind: kind, at: at, end: at})
 }
 
 func (b *body) push(op byte) {
@@ -98,7 +125,7 @@ func (b *body) push(op byte) {
 		b.r.fail(b.r.pos, "blocks are nested more than %d deep", maxNesting)
 		return
 	}
-	b.frames = append(b.frames, frame{op: op, entry: b.current, then: dead, reach: len(b.frames)})
+	b.frames = append(b.frames, frame{op: op, entry: b.current, then: dead, reach: len(b.frames), before: b.due()})
 }
 
 // replace puts a call, or a reference, in the place of the instruction since at.
@@ -113,6 +140,7 @@ func (b *body) branch(label uint32) {
 	}
 	target := len(b.frames) - 1 - int(label)
 	b.frames[target].targeted = true
+	b.frames[target].after = b.frames[target].after || b.due()
 	top := &b.frames[len(b.frames)-1]
 	top.reach = min(top.reach, target)
 }
@@ -129,8 +157,12 @@ func (b *body) instruction() {
 	case opBlock, opLoop, opIf:
 		b.blockType()
 		b.push(op)
-		if op != opBlock && b.current != dead {
-			b.open()
+		switch {
+		case b.current == dead:
+		case op == opLoop:
+			b.open(editCharge)
+		case op == opIf:
+			b.open(editTake)
 		}
 	case opElse:
 		b.otherwise(at)
@@ -142,7 +174,7 @@ func (b *body) instruction() {
 	case opBrIf:
 		b.branch(b.label())
 		if b.current != dead {
-			b.open()
+			b.open(editTake)
 		}
 	case opBrTable:
 		for range b.r.count() {
@@ -167,10 +199,10 @@ func (b *body) otherwise(at int) {
 		b.r.fail(at, "else without if")
 		return
 	}
-	top.op, top.then = opElse, b.current
-	b.current = top.entry
+	top.op, top.then, top.middle = opElse, b.current, b.due()
+	b.current, b.called = top.entry, top.before
 	if b.current != dead {
-		b.open()
+		b.open(editTake)
 	}
 }
 
@@ -198,6 +230,8 @@ func (b *body) close() {
 	// More than one way may lead here: a branch, the arms of an if, its condition
 	// when it was false.
 	joins := f.targeted || f.op == opIf || f.op == opElse && f.then != dead && b.current != dead
+	b.called = b.current != dead && b.due() || f.after ||
+		f.op == opIf && f.before || f.op == opElse && f.then != dead && f.middle
 	if f.op == opElse && b.current == dead {
 		b.current = f.then
 	}
@@ -206,7 +240,7 @@ func (b *body) close() {
 	case f.reach == index:
 		b.current = f.entry
 	case joins:
-		b.open()
+		b.open(editTake)
 	}
 }
 
@@ -235,12 +269,14 @@ func (b *body) plain(at int, op byte) {
 	switch {
 	case op == opNop, op == opDrop, op == opSelect, op == opRefIsNull, op >= opI32Eqz && op <= opI64Extend32S:
 	case op == opCall:
-		b.replace(at, editCall, m.renumber(r.index("function", m.functions)))
+		b.called = true
+		b.replace(at, editCall, m.callee(r.index("function", m.functions)))
 	case op == opRefFunc:
-		b.replace(at, editRefFunc, m.renumber(r.index("function", m.functions)))
+		b.replace(at, editRefFunc, m.callee(r.index("function", m.functions)))
 	case op == opCallIndirect:
 		r.index("type", m.types)
 		r.index("table", len(m.tables))
+		b.called = true
 	case op == opSelectTyped:
 		if n := r.byte(); n != 1 {
 			r.fail(at, "select with %d types", n)
@@ -258,7 +294,7 @@ func (b *body) plain(at int, op byte) {
 		r.zero()
 	case op == opMemoryGrow:
 		r.zero()
-		b.ranged(at, rangeKey{op: op})
+		b.ranged(at, added{op: op})
 	case op == opI32Const:
 		r.signed(32)
 	case op == opI64Const:
@@ -290,10 +326,10 @@ func (b *body) memoryArgument() {
 func (b *body) misc(at int) {
 	r, m := &b.r, b.m
 	op := r.byte()
-	key := rangeKey{op: opMisc, misc: op}
+	a := added{op: opMisc, misc: op}
 	switch op {
 	case miscMemoryInit:
-		key.x = r.index("data segment", m.dataSegments)
+		a.x = r.index("data segment", m.dataSegments)
 		r.zero()
 	case miscDataDrop:
 		r.index("data segment", m.dataSegments)
@@ -304,16 +340,16 @@ func (b *body) misc(at int) {
 	case miscMemoryFill:
 		r.zero()
 	case miscTableInit:
-		key.x = r.index("element segment", m.elementSegments)
-		key.y = r.index("table", len(m.tables))
+		a.x = r.index("element segment", m.elementSegments)
+		a.y = r.index("table", len(m.tables))
 	case miscElemDrop:
 		r.index("element segment", m.elementSegments)
 		return
 	case miscTableCopy:
-		key.x = r.index("table", len(m.tables))
-		key.y = r.index("table", len(m.tables))
+		a.x = r.index("table", len(m.tables))
+		a.y = r.index("table", len(m.tables))
 	case miscTableGrow, miscTableFill:
-		key.x = r.index("table", len(m.tables))
+		a.x = r.index("table", len(m.tables))
 	case miscTableSize:
 		r.index("table", len(m.tables))
 		return
@@ -323,14 +359,14 @@ func (b *body) misc(at int) {
 		}
 		return
 	}
-	b.ranged(at, key)
+	b.ranged(at, a)
 }
 
 // ranged puts the call of a function that charges for it in the place of an
 // instruction that works on a range.
-func (b *body) ranged(at int, key rangeKey) {
+func (b *body) ranged(at int, a added) {
 	if b.r.err == nil {
-		b.replace(at, editCall, b.m.ranged(key))
+		b.replace(at, editCall, b.m.index(a))
 	}
 }
 

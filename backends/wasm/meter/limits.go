@@ -7,8 +7,8 @@ const (
 	// DefaultMaxSize is the largest module, in bytes: 30 times a small Go program.
 	DefaultMaxSize = 64 << 20
 	// MaxGrowth and MaxGrowthBytes bound what comes out: so many times what went in,
-	// and so many bytes. Programs grow by a third; what is nothing but branches would
-	// grow by 8.
+	// and so many bytes. Programs grow by a quarter; what is nothing but branches and
+	// calls would grow by 8.
 	MaxGrowth      = 4
 	MaxGrowthBytes = 1 << 20
 	// DefaultMaxTableElements is 8 MiB of references. The table of a large program
@@ -28,6 +28,9 @@ const (
 	// maxParams bounds the parameters, and the results, of one type, as browsers do:
 	// one branch moves that many values for one unit of fuel.
 	maxParams = 1000
+	// maxTypes and maxFunctions are those of browsers too.
+	maxTypes     = 1_000_000
+	maxFunctions = 1_000_000
 	// maxTables bounds the tables of a module.
 	maxTables = 1000
 )

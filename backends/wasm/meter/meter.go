@@ -13,13 +13,19 @@
 // table.init, and, only where they succeed, one for every [BytesPerUnit] bytes of
 // memory.grow and every element of table.grow.
 //
-// Fuel is taken where a stretch of code begins whose instructions all execute
-// once it was begun, if nothing traps. A run that ends by itself has therefore
-// spent exactly what it executed, and it ends by itself exactly if it had that
-// much. A run that traps has paid for the rest of its stretch as well. A stretch
-// that cannot be paid does not begin, and takes nothing: what was left before it is
-// the remainder. All of this is a function of the module, its inputs and the
-// fuel alone.
+// Fuel is taken at the head of a segment: code whose instructions all execute once
+// it was begun, as long as nothing traps or runs forever. So a run that ends by
+// itself has spent exactly what it executed. A run that traps has paid for the
+// rest of its segment as well.
+//
+// Whether there is enough is looked at where a function begins, at the head of every
+// loop's round, where code goes on after a call, and at the border: before the host
+// is called and before an exported function returns to it. In between at most one
+// function's code runs once through, and that may be owed for a moment. So a run
+// ends by itself exactly if it had the fuel, and a run that had not makes no call of
+// the host, and returns no result, that it has not paid. It stops in front of what
+// it cannot pay, and what is left then is the remainder. All of this is a function of
+// the module, its inputs and the fuel alone.
 //
 // # How a host drives it
 //
@@ -41,12 +47,13 @@ package meter
 // them.
 const (
 	// ImportModule and ImportRefuel name the imported function, of type
-	// (fuel i64, need i64) -> i64. Both are unsigned.
+	// (fuel i64, need i64) -> i64. Need is at least 0, fuel is less than need.
 	ImportModule = "caisson"
 	ImportRefuel = "refuel"
 	// ExportFuel names the exported mutable i64 global with the fuel that the
-	// instance holds, unsigned. The host may read it whenever no code of the
-	// instance runs, and write it to charge for its own work.
+	// instance holds; below 0 is what it owes, after a trap only. The host may read
+	// it whenever no code of the instance runs, which includes functions of the host
+	// that the instance called, and write it to charge for its own work.
 	ExportFuel = "caisson:fuel"
 )
 
@@ -57,7 +64,7 @@ const BytesPerUnit = 8
 // Options bound what is accepted. The zero value is what the defaults say.
 type Options struct {
 	// MaxSize bounds the module that comes in, in bytes; 0 means [DefaultMaxSize].
-	// What comes out is at most [MaxGrowth] times as large, and 64 KiB.
+	// What comes out is at most [MaxGrowth] times as large, and [MaxGrowthBytes].
 	MaxSize int
 	// MaxTableElements bounds all tables of the module together, in elements; 0
 	// means [DefaultMaxTableElements]. A module whose tables begin larger is
@@ -77,18 +84,19 @@ type Module struct {
 
 // Instrument rewrites a module of WebAssembly Core 2.0 (SIMD included, relaxed SIMD
 // not) so that it spends fuel as the package says, and is in every other respect
-// the same.
+// the same: what it exports and imports, computes, traps at and writes. Only its
+// stack frames are a little larger, and names may differ in stack traces.
 //
-// The caller must have validated the original with the engine before. Instrument
-// does not check types: what it makes of an invalid module may be valid and do
-// anything but spend less fuel than it should. Indices, lengths, nesting and opcodes
-// it does check.
+// The engine must find the original valid as well; until it has, what comes out must
+// not run. Instrument checks the format, indices, lengths, nesting and opcodes, but no
+// types. It bounds what an engine allocates for numbers that a few bytes state,
+// such as a function's locals, so it is best called first.
 //
 // The custom section "name" is kept, renumbered, as far as it names the module and
 // its functions; all other custom sections are dropped, since they speak of offsets
 // that have moved.
 //
-// Every error is an [*Error]. The module is not retained or changed.
+// Every error is an [*Error]. The module is not changed, and is not retained.
 func Instrument(module []byte, o Options) (Module, error) {
 	return instrument(module, o)
 }

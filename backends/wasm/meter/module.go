@@ -55,33 +55,29 @@ type module struct {
 	src      []byte
 	maxTable uint32
 
-	types, functions, imported   int
-	globals, memories            int
-	elementSegments              int
-	dataSegments                 int
-	tables                       []table
-	importedTables               int
-	tableElements                uint64 // that they begin with, all together
-	locals                       int
-	charges                      int
-	hasStart, hasCount, hasNames bool
-	start                        uint32
-	written                      [sections]section
-	names                        []byte
+	types, functions, imported int
+	parameters                 []uint16 // of each type, how many
+	typeOf                     []uint32 // of each function
+	globals, memories          int
+	tables                     []table
+	importedTables             int
+	tableElements              uint64 // that they begin with, all together
+	locals                     int    // of all functions together
+	hasStart                   bool
+	start                      uint32
+	elementSegments            int
+	hasDataCount               bool
+	dataSegments               int
+	hasNames                   bool
+	names                      []byte
 
-	// rangedIndex has the functions that stand for range instructions, rangedKeys
-	// the same in the order of their indices.
-	rangedIndex map[rangeKey]uint32
-	rangedKeys  []rangeKey
-}
-
-// renumber returns the index that a function has after the one that is imported
-// beside the imported ones.
-func (m *module) renumber(i uint32) uint32 {
-	if int(i) < m.imported {
-		return i
-	}
-	return i + 1
+	written [sections]section
+	charges int
+	// addedIndex has the functions that are added, and added the same in the order
+	// of their indices; signatures has the types that are.
+	addedIndex map[added]uint32
+	added      []added
+	signatures map[signature]uint32
 }
 
 // read decodes the sections and prepares them for writing, code too.
@@ -138,7 +134,7 @@ func (m *module) complete(r *reader) {
 	switch code, data := m.written[sectionCode].count, m.written[sectionData].count; {
 	case code != own:
 		r.fail(r.pos, "%d functions have %d bodies", own, code)
-	case m.hasCount && data != m.dataSegments:
+	case m.hasDataCount && data != m.dataSegments:
 		r.fail(r.pos, "%d data segments were announced, there are %d", m.dataSegments, data)
 	case m.memories > 1:
 		r.refuse(r.pos, "there are %d memories, one is known", m.memories)
@@ -157,8 +153,7 @@ func (m *module) section(id byte, r *reader) {
 		m.imported = m.functions
 	case sectionFunction:
 		m.vector(r, id, func(c *copier) {
-			c.r.index("type", m.types)
-			m.functions++
+			m.function(c.r)
 		})
 	case sectionTable:
 		m.importedTables = len(m.tables)
@@ -174,12 +169,14 @@ func (m *module) section(id byte, r *reader) {
 		m.vector(r, id, m.export)
 	case sectionStart:
 		m.hasStart = true
-		m.start = m.renumber(r.index("function", m.functions))
+		if i := r.index("function", m.functions); r.err == nil {
+			m.start = m.entry(i)
+		}
 	case sectionElement:
 		m.vector(r, id, m.elements)
 		m.elementSegments = m.written[id].count
 	case sectionDataCount:
-		m.hasCount = true
+		m.hasDataCount = true
 		m.dataSegments = int(r.u32())
 	case sectionCode:
 		m.code(r)
@@ -231,16 +228,33 @@ func (m *module) functionType(c *copier) {
 	if form := r.byte(); form != 0x60 {
 		r.refuse(at, "type of form %#x is not known", form)
 	}
-	for range 2 {
+	if len(m.parameters) == maxTypes {
+		r.fail(at, "there are more than %d types", maxTypes)
+	}
+	for vector := range 2 {
 		n := r.count()
 		if n > maxParams {
 			r.fail(at, "a type has %d parameters or results, %d are the limit", n, maxParams)
 			return
 		}
+		if vector == 0 {
+			m.parameters = append(m.parameters, uint16(n))
+		}
 		for range n {
 			r.valueType()
 		}
 	}
+}
+
+// function reads the type of a function, imported or own.
+func (m *module) function(r *reader) {
+	at := r.pos
+	t := r.index("type", m.types)
+	if m.functions++; m.functions > maxFunctions {
+		r.fail(at, "there are more than %d functions", maxFunctions)
+		return
+	}
+	m.typeOf = append(m.typeOf, t)
 }
 
 func (m *module) importOf(c *copier) {
@@ -255,8 +269,7 @@ func (m *module) importOf(c *copier) {
 	at = r.pos
 	switch kind := r.byte(); kind {
 	case kindFunction:
-		r.index("type", m.types)
-		m.functions++
+		m.function(r)
 	case kindTable:
 		m.table(c)
 	case kindMemory:
@@ -342,7 +355,7 @@ func (m *module) constant(c *copier) {
 	case opRefNull:
 		r.refType()
 	case opRefFunc:
-		m.functionIndex(c)
+		m.functionIndex(c, m.callee)
 	case opVector:
 		if r.u32() != vectorConst || r.pos != at+2 {
 			r.fail(at, "a constant that is none")
@@ -357,12 +370,12 @@ func (m *module) constant(c *copier) {
 	}
 }
 
-// functionIndex reads the index of a function and writes the one that it will have.
-func (m *module) functionIndex(c *copier) {
+// functionIndex reads the index of a function and writes the one that stands for it.
+func (m *module) functionIndex(c *copier, is func(uint32) uint32) {
 	at := c.r.pos
 	i := c.r.index("function", m.functions)
 	if c.r.err == nil {
-		c.instead(at, appendU32(nil, m.renumber(i)))
+		c.instead(at, appendU32(nil, is(i)))
 	}
 }
 
@@ -376,7 +389,7 @@ func (m *module) export(c *copier) {
 	at = r.pos
 	switch kind := r.byte(); kind {
 	case kindFunction:
-		m.functionIndex(c)
+		m.functionIndex(c, m.entry)
 	case kindTable:
 		r.index("table", len(m.tables))
 	case kindMemory:
@@ -424,7 +437,7 @@ func (m *module) elements(c *copier) {
 		if flags&elementsExpressions != 0 {
 			m.constant(c)
 		} else {
-			m.functionIndex(c)
+			m.functionIndex(c, m.callee)
 		}
 	}
 }

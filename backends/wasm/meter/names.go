@@ -1,7 +1,5 @@
 package meter
 
-import "fmt"
-
 // Parts of the name section that are kept.
 const (
 	namesModule    = 0
@@ -35,11 +33,8 @@ func (m *module) renumberedNames() []byte {
 	if r.err != nil || functions.count == 0 {
 		return nil
 	}
-	name := func(i uint32, name string) { functions.add(appendName(appendU32(nil, i), name)) }
-	name(m.needIndex(), ImportModule+".need")
-	name(m.spendIndex(), ImportModule+".spend")
-	for i, k := range m.rangedKeys {
-		name(m.spendIndex()+1+uint32(i), fmt.Sprintf("%s.%s", ImportModule, k))
+	for _, a := range m.added {
+		functions.add(appendName(appendU32(nil, m.index(a)), a.String()))
 	}
 	return functions.append(out, namesFunctions)
 }

@@ -37,7 +37,7 @@ const (
 	opF64Const     = 0x44
 	opI32Eqz       = 0x45
 	opI32Ne        = 0x47
-	opI64LtU       = 0x54
+	opI64LtS       = 0x53
 	opI64Sub       = 0x7d
 	opI64Shl       = 0x86
 	opI64ShrU      = 0x88

@@ -12,7 +12,7 @@ func instrument(src []byte, o Options) (Module, error) {
 	if o.MaxTableElements == 0 {
 		o.MaxTableElements = DefaultMaxTableElements
 	}
-	m := &module{src: src, maxTable: o.MaxTableElements, rangedIndex: map[rangeKey]uint32{}}
+	m := &module{src: src, maxTable: o.MaxTableElements, addedIndex: map[added]uint32{}, signatures: map[signature]uint32{}}
 	if err := m.read(min(o.MaxSize, math.MaxInt32)); err != nil {
 		return Module{}, err
 	}
@@ -62,15 +62,18 @@ func (m *module) code(r *reader) {
 // splice appends a body's instructions with its edits.
 func (m *module) splice(out []byte, from, to int, edits []edit) []byte {
 	for _, e := range edits {
-		if e.kind == editCharge && e.value == 0 {
+		if e.kind <= editCharge && e.value == 0 {
 			continue
 		}
 		out = append(out, m.src[from:e.at]...)
 		from = int(e.end)
 		switch e.kind {
-		case editCharge:
+		case editTake, editCharge:
 			m.charges++
-			out = m.charge(out, e.value)
+			if e.kind == editCharge {
+				out = m.want(out, constant(int64(e.value)))
+			}
+			out = m.take(out, constant(int64(e.value)))
 		case editCall:
 			out = appendIndexed(out, opCall, e.value)
 		case editRefFunc:
@@ -82,33 +85,17 @@ func (m *module) splice(out []byte, from, to int, edits []edit) []byte {
 
 // write puts the module together: its sections, and in their vectors what is added.
 func (m *module) write() []byte {
-	types := m.written[sectionType]
-	known := map[signature]uint32{}
-	typeOf := func(s signature) uint32 {
-		i, ok := known[s]
-		if !ok {
-			i = uint32(types.count)
-			known[s] = i
-			types.add(appendType(nil, s))
-		}
-		return i
+	functions, code := m.written[sectionFunction], m.written[sectionCode]
+	for i := 0; i < len(m.added); i++ { // a body may add another function
+		a := m.added[i]
+		functions.add(appendU32(nil, m.typeOfAdded(a)))
+		body := m.addedBody(nil, a)
+		code.add(append(appendU32(nil, uint32(len(body))), body...))
 	}
 
 	imports := m.written[sectionImport]
-	refuel := appendName(appendName(nil, ImportModule), ImportRefuel)
-	refuel = append(refuel, kindFunction)
-	imports.add(appendU32(refuel, typeOf(signature{"\x7e\x7e", "\x7e"})))
-
-	functions, code := m.written[sectionFunction], m.written[sectionCode]
-	define := func(s signature, body []byte) {
-		functions.add(appendU32(nil, typeOf(s)))
-		code.add(append(appendU32(nil, uint32(len(body))), body...))
-	}
-	define(signature{"\x7e", ""}, m.need([]byte{0}))
-	define(signature{"\x7e", ""}, m.spend([]byte{0}))
-	for _, k := range m.rangedKeys {
-		define(m.rangedSignature(k), m.rangedBody(nil, k))
-	}
+	refuel := append(appendName(appendName(nil, ImportModule), ImportRefuel), kindFunction)
+	imports.add(appendU32(refuel, m.typeIndex(signature{"\x7e\x7e", "\x7e"})))
 
 	globals := m.written[sectionGlobal]
 	globals.add(append(appendI64Const([]byte{typeI64, 1}, 0), opEnd))
@@ -118,7 +105,7 @@ func (m *module) write() []byte {
 
 	out := make([]byte, 0, len(m.src)+len(code.body)-len(code.body)/2)
 	out = append(out, header...)
-	out = types.append(out, sectionType)
+	out = m.written[sectionType].append(out, sectionType)
 	out = imports.append(out, sectionImport)
 	out = functions.append(out, sectionFunction)
 	out = m.boundedTables().append(out, sectionTable)
@@ -129,7 +116,7 @@ func (m *module) write() []byte {
 		out = appendSection(out, sectionStart, appendU32(nil, m.start))
 	}
 	out = m.written[sectionElement].append(out, sectionElement)
-	if m.hasCount {
+	if m.hasDataCount {
 		out = appendSection(out, sectionDataCount, appendU32(nil, uint32(m.dataSegments)))
 	}
 	out = code.append(out, sectionCode)
@@ -161,6 +148,18 @@ func appendSection(out []byte, id byte, content []byte) []byte {
 
 func appendName(out []byte, name string) []byte {
 	return append(appendU32(out, uint32(len(name))), name...)
+}
+
+// typeIndex returns the index of a type that is added.
+func (m *module) typeIndex(s signature) uint32 {
+	i, ok := m.signatures[s]
+	if !ok {
+		types := &m.written[sectionType]
+		i = uint32(types.count)
+		m.signatures[s] = i
+		types.add(appendType(nil, s))
+	}
+	return i
 }
 
 func appendType(out []byte, s signature) []byte {
