@@ -12,6 +12,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/job"
 	"github.com/caisson-dev/caisson/backends/worker/tools"
+	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
 // environment is one session's directories, and the engine that runs guests in
@@ -24,7 +25,6 @@ type environment struct {
 	events  *backends.Hub
 	engine  *engineProcess
 	hashes  hashes
-	jobs    func() (*job.Runner, func() error, error)
 
 	// life ends with Detach, and with it every call.
 	life context.Context
@@ -33,6 +33,10 @@ type environment struct {
 	mu       sync.Mutex
 	detached bool
 	calls    sync.WaitGroup
+
+	jobsMu   sync.Mutex
+	jobs     *job.Runner     // nil before the first job
+	jobsRoot *workspace.Root // nil where the jobs' workspace is a place
 }
 
 var (
@@ -51,7 +55,6 @@ func newEnvironment(b *Backend, at backends.Binding, places []*place) *environme
 		life:    life, end: end,
 	}
 	e.engine = newEngineProcess(b, at, mounts(places))
-	e.jobs = sync.OnceValues2(e.newJobs)
 	for _, p := range places {
 		p.tools = tools.New(tools.Options{
 			Root:           p.root,
@@ -169,11 +172,7 @@ func (e *environment) Detach(ctx context.Context) error {
 	case <-ctx.Done():
 		return errors.Join(err, tool.Errorf(tool.Internal, "calls of the wasm session do not end: %w", ctx.Err()))
 	}
-	_, closeJobs, jobsErr := e.jobs()
-	if jobsErr == nil {
-		err = errors.Join(err, closeJobs())
-	}
-	return errors.Join(err, e.exports.Close(), closePlaces(e.places))
+	return errors.Join(err, e.exports.Close(), e.closeJobs(), closePlaces(e.places))
 }
 
 // Shutdown is Detach: nothing of an environment outlives it.

@@ -45,7 +45,7 @@ func (e *environment) RunJob(ctx context.Context, r backends.JobRequest) (backen
 			return backends.JobResult{}, err
 		}
 	}
-	runner, _, err := e.jobs()
+	runner, err := e.runner()
 	if err != nil {
 		return backends.JobResult{}, err
 	}
@@ -61,25 +61,41 @@ func (e *environment) RunJob(ctx context.Context, r backends.JobRequest) (backen
 // fuelKey is where a job finds the place for the fuel that was left.
 type fuelKey struct{}
 
-// newJobs makes what runs jobs, at the first one. Close lets go of it.
-func (e *environment) newJobs() (runner *job.Runner, close func() error, err error) {
-	close = func() error { return nil }
+// runner is what runs jobs, made at the first one.
+func (e *environment) runner() (*job.Runner, error) {
+	e.jobsMu.Lock()
+	defer e.jobsMu.Unlock()
+	if e.jobs != nil {
+		return e.jobs, nil
+	}
 	var root *workspace.Root
 	if len(e.places) > 0 {
 		root = e.places[0].root
 	} else {
 		dir := emptyDir(e.binding)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, close, tool.Errorf(tool.Internal, "make a directory for jobs: %w", err).WithPath(dir).WithDisk(dir)
+			return nil, tool.Errorf(tool.Internal, "make a directory for jobs: %w", err).WithPath(dir).WithDisk(dir)
 		}
+		var err error
 		if root, err = workspace.Open(dir); err != nil {
-			return nil, close, tool.Errorf(tool.Internal, "open the directory of jobs: %w", err).WithPath(dir)
+			return nil, tool.Errorf(tool.Internal, "open the directory of jobs: %w", err).WithPath(dir)
 		}
-		close = root.Close
+		e.jobsRoot = root
 	}
-	return job.New(job.Options{
+	e.jobs = job.New(job.Options{
 		Root: root, Commands: guests{e}, Exports: e.exports, Dir: jobsDir(e.binding), Log: e.backend.o.Log,
-	}), close, nil
+	})
+	return e.jobs, nil
+}
+
+// closeJobs lets go of what runner made, after the last job.
+func (e *environment) closeJobs() error {
+	e.jobsMu.Lock()
+	defer e.jobsMu.Unlock()
+	if e.jobsRoot == nil {
+		return nil
+	}
+	return e.jobsRoot.Close()
 }
 
 // checkCWD refuses a directory that no job of the profile can work in.
