@@ -225,35 +225,41 @@ func (p *place) call(ctx context.Context, r CallRequest, callID string) (tool.Re
 	if err != nil {
 		return tool.Result{}, err
 	}
-	env, err := p.environment(ctx, r.Progress)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	if mode == tool.ReadOnly {
-		if err := p.refuseWrites(ctx, env, r.Name); err != nil {
-			return tool.Result{}, err
-		}
-	}
 	limits := p.toolLimits()
 	request := tool.Request{
 		ID: callID, Name: r.Name, Arguments: r.Arguments, Mode: mode,
-		Actor:   tool.Actor{ID: p.s.actorID(r.Actor), Kind: r.Actor.Kind},
-		Timeout: limits.Timeout + callGrace, MaxOutputBytes: limits.MaxOutputBytes,
+		Actor:          tool.Actor{ID: p.s.actorID(r.Actor), Kind: r.Actor.Kind},
+		MaxOutputBytes: limits.MaxOutputBytes,
 	}
+	budget := limits.Timeout + callGrace
 	if t := r.Constraints.Timeout; t > 0 {
-		request.Timeout = min(request.Timeout, t)
+		budget = min(budget, t)
 	}
 	if n := r.Constraints.MaxOutputBytes; n > 0 {
 		request.MaxOutputBytes = min(request.MaxOutputBytes, n)
 	}
-	result, err := env.Call(ctx, request)
+	var result tool.Result
+	err = p.use(ctx, use{progress: r.Progress, reads: p.reads(r.Name), budget: budget}, func(env backends.Environment, left time.Duration) error {
+		if mode == tool.ReadOnly {
+			if err := p.refuseWrites(ctx, env, r.Name); err != nil {
+				return err
+			}
+		}
+		request.Timeout = left
+		if result, err = env.Call(ctx, request); err != nil {
+			return err
+		}
+		if export, ok := exported(r.Name, result); ok {
+			result, err = p.present(ctx, env, r.Arguments, export)
+			return err
+		}
+		result = withText(r.Name, result)
+		return nil
+	})
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if export, ok := exported(r.Name, result); ok {
-		return p.present(ctx, env, r.Arguments, export)
-	}
-	return withText(r.Name, result), nil
+	return result, nil
 }
 
 // mode decides the permission mode of a tool call.

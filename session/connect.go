@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -114,43 +113,31 @@ func (p *place) opened(o *opening, env backends.Environment, err error) {
 	}
 }
 
-// longTry is how long an opening may have taken and, when it failed, still be
-// tried again: repeated waits for an engine that does not answer would keep a
-// person from learning so within 3 s.
-const longTry = time.Second
-
 // connect opens the environment, again after quick failures that may pass.
 func (p *place) connect(ctx context.Context, progress backends.Progress) (backends.Environment, error) {
 	backend, err := p.backend()
 	if err != nil {
 		return nil, err
 	}
-	retry := p.s.m.execution()
-	wait := retry.RetryBackoff
-	for try := 0; ; try++ {
+	tries := p.s.m.backoff()
+	for {
 		begun := p.s.m.o.Now()
 		env, err := p.provision(ctx, backend, progress)
 		if err == nil {
 			return env, nil
 		}
-		var e *tool.Error
-		again := errors.As(err, &e) && e.Retryable && try < retry.MaxRetries && p.s.m.o.Now().Sub(begun) < longTry
-		if !again || ctx.Err() != nil {
+		e, ok := errors.AsType[*tool.Error](err)
+		if !ok || !e.Retryable || p.s.m.o.Now().Sub(begun) >= longTry || tries.left <= 0 || ctx.Err() != nil {
 			return nil, err
 		}
 		progress.Report("Trying again: " + e.Message)
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-			wait *= 2
-		case <-ctx.Done():
-			timer.Stop()
+		if !tries.pause(ctx) {
 			return nil, err
 		}
 	}
 }
 
-// execution is how openings are repeated: as the file says now, or the defaults.
+// execution is how tries are repeated: as the file says now, or the defaults.
 func (m *Manager) execution() config.Execution {
 	c, err := m.o.Config.Load()
 	if err != nil {

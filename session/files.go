@@ -16,7 +16,11 @@ const (
 
 // withFiles runs f on the session's files, where the file tool of the name goes.
 func (m *Manager) withFiles(ctx context.Context, id, name string, f func(ctx context.Context, p *place, files backends.FileSystem) error) error {
-	return m.withPlace(ctx, id, tool.GroupFile, name, func(ctx context.Context, p *place, env backends.Environment) error {
+	var u use
+	if name != writeFile {
+		u.reads = always
+	}
+	return m.withPlace(ctx, id, tool.GroupFile, name, u, func(ctx context.Context, p *place, env backends.Environment) error {
 		files, ok := env.(backends.FileSystem)
 		if !ok {
 			return tool.Errorf(tool.Unsupported, "the environment of the profile %q does not show its files", p.saved.Profile.Name).

@@ -142,29 +142,27 @@ func (m *Manager) runJob(ctx context.Context, r JobRequest) (JobResult, error) {
 
 // run does what a job asks for.
 func (site jobSite) run(ctx context.Context, r JobRequest) (JobResult, error) {
-	p := site.place
-	env, err := p.environment(ctx, r.Progress)
-	if err != nil {
-		return JobResult{}, err
-	}
-	runner, ok := env.(backends.JobRunner)
-	if !ok {
-		return JobResult{}, tool.Errorf(tool.Unsupported, "the environment of the profile %q runs no jobs", p.saved.Profile.Name).
-			WithHint("Choose a profile whose environment runs jobs.")
-	}
-	job := r.Job
+	p, job := site.place, r.Job
 	job.Actor = tool.Actor{ID: p.s.actorID(job.Actor), Kind: job.Actor.Kind}
 	job.Mode, job.Timeout, job.MaxOutputBytes = site.mode, site.timeout, site.maxOutputBytes
 	job.CPUTime, job.Memory = site.cpuTime, site.memory
-	done, err := runner.RunJob(ctx, job)
-	if err != nil {
-		return JobResult{}, err
-	}
-	result := JobResult{
-		Stdout: done.Stdout, Stderr: done.Stderr, ExitCode: done.ExitCode, Signal: done.Signal,
-		TimedOut: done.TimedOut, Truncated: done.Truncated, FilesDropped: done.FilesDropped, FuelRemaining: done.FuelRemaining,
-	}
-	err = p.publishJob(ctx, env, job, done.Files, &result)
+	var result JobResult
+	err := p.use(ctx, use{progress: r.Progress}, func(env backends.Environment, _ time.Duration) error {
+		runner, ok := env.(backends.JobRunner)
+		if !ok {
+			return tool.Errorf(tool.Unsupported, "the environment of the profile %q runs no jobs", p.saved.Profile.Name).
+				WithHint("Choose a profile whose environment runs jobs.")
+		}
+		done, err := runner.RunJob(ctx, job)
+		if err != nil {
+			return err
+		}
+		result = JobResult{
+			Stdout: done.Stdout, Stderr: done.Stderr, ExitCode: done.ExitCode, Signal: done.Signal,
+			TimedOut: done.TimedOut, Truncated: done.Truncated, FilesDropped: done.FilesDropped, FuelRemaining: done.FuelRemaining,
+		}
+		return final(p.publishJob(ctx, env, job, done.Files, &result))
+	})
 	return result, err
 }
 

@@ -27,17 +27,15 @@ func (m *Manager) withSession(ctx context.Context, id string, f func(ctx context
 	return known(f(ctx, s))
 }
 
-// withPlace runs f as one request on the environment that a tool of the group has.
-func (m *Manager) withPlace(ctx context.Context, id string, g tool.Group, name string, f func(ctx context.Context, p *place, env backends.Environment) error) error {
+// withPlace runs f, which uses the environment as u says, as one request where a tool
+// of the group goes.
+func (m *Manager) withPlace(ctx context.Context, id string, g tool.Group, name string, u use, f func(ctx context.Context, p *place, env backends.Environment) error) error {
 	return m.withSession(ctx, id, func(ctx context.Context, s *live) error {
 		p, err := s.placeFor(g, name)
 		if err != nil {
 			return err
 		}
-		env, err := p.environment(ctx, nil)
-		if err == nil {
-			err = f(ctx, p, env)
-		}
+		err = p.use(ctx, u, func(env backends.Environment, _ time.Duration) error { return f(ctx, p, env) })
 		return at(p.saved.Profile, known(err))
 	})
 }

@@ -44,7 +44,7 @@ func (m *Manager) PublishArtifact(ctx context.Context, id, path string) (a artif
 	if err != nil {
 		return a, p, known(err)
 	}
-	err = m.withPlace(ctx, id, tool.GroupArtifact, presentArtifact, func(ctx context.Context, at *place, env backends.Environment) error {
+	err = m.withPlace(ctx, id, tool.GroupArtifact, presentArtifact, use{reads: always}, func(ctx context.Context, at *place, env backends.Environment) error {
 		r, err := env.Call(ctx, tool.Request{
 			ID: "c-" + newID(), Name: presentArtifact, Arguments: arguments,
 			Actor: tool.Actor{ID: id, Kind: tool.ActorMain}, Mode: tool.ReadOnly,

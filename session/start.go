@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -40,15 +41,13 @@ func (m *Manager) StartProcess(ctx context.Context, r StartProcess) (v Process, 
 		if err != nil {
 			return err
 		}
-		env, err := p.environment(ctx, nil)
-		if err != nil {
+		return p.use(ctx, use{}, func(env backends.Environment, _ time.Duration) error {
+			record, err := s.start(ctx, env, r, mode)
+			if err == nil {
+				v = p.view(record)
+			}
 			return err
-		}
-		record, err := s.start(ctx, env, r, mode)
-		if err == nil {
-			v = p.view(record)
-		}
-		return err
+		})
 	})
 	return v, err
 }
