@@ -27,6 +27,7 @@ type perCall struct {
 	b     backends.Binding
 	slots chan struct{}      // as many as there may be containers at once
 	packs []tool.Description // the tools of packs; set once, when it is opened
+	spool spool
 
 	life  context.Context // ends when the environment is let go of
 	end   context.CancelCauseFunc
@@ -41,7 +42,7 @@ var (
 )
 
 func newPerCall(files *remote.Environment, h *host, b backends.Binding) *perCall {
-	e := &perCall{files: files, host: h, b: b, slots: make(chan struct{}, maxCallContainers)}
+	e := &perCall{files: files, host: h, b: b, slots: make(chan struct{}, maxCallContainers), spool: spool{random: h.backend.random}}
 	e.life, e.end = context.WithCancelCause(context.Background())
 	return e
 }
@@ -237,19 +238,22 @@ func (b *Backend) openPerCall(ctx context.Context, e *perCall, p backends.Progre
 // Events carries changes of state of the container that holds the workspace.
 func (e *perCall) Events() backends.Events { return e.files.Events() }
 
-// Export streams a snapshot that present_artifact made.
+// Export streams a snapshot that present_artifact made, or what a job left.
 func (e *perCall) Export(ctx context.Context, token string) (io.ReadCloser, error) {
+	if content, ok, err := e.spool.open(token); ok {
+		return content, err
+	}
 	return e.files.Export(ctx, token)
 }
 
 // Detach ends the calls, removes their containers and lets go of the workspace.
 func (e *perCall) Detach(ctx context.Context) error {
-	return errors.Join(e.finish(ctx), e.files.Detach(ctx))
+	return errors.Join(e.finish(ctx), e.spool.close(), e.files.Detach(ctx))
 }
 
 // Shutdown is Detach, and ends the worker that serves the files.
 func (e *perCall) Shutdown(ctx context.Context) error {
-	return errors.Join(e.finish(ctx), e.files.Shutdown(ctx))
+	return errors.Join(e.finish(ctx), e.spool.close(), e.files.Shutdown(ctx))
 }
 
 // finish ends the calls and waits for the removal of their containers.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -396,5 +397,48 @@ func BenchmarkPerCall(b *testing.B) {
 	env := opened(b, backend, perCallBinding(b, backend, dockertest.UseShell(b)))
 	for b.Loop() {
 		call(b, env, "bash", map[string]any{"command": "true"})
+	}
+}
+
+// A job has a container too; what it left is there when that is gone, once.
+func TestPerCallJob(t *testing.T) {
+	b := newBackend(t, far(t))
+	binding := perCallBinding(t, b, dockertest.UseShell(t))
+	env := opened(t, b, binding)
+	job := backends.JobRequest{
+		ID: "j", Inputs: []backends.JobInput{{Path: "tool", Data: []byte("#!/bin/sh\necho a program\n")}},
+		Script: &backends.JobScript{Interpreter: "sh", Source: "./tool; pwd; echo one > one; mkdir d; echo two > d/two; (setsid sleep 600 &)\n"},
+	}
+	got, err := env.(backends.JobRunner).RunJob(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(got.Stdout), "a program\n") || got.ExitCode != 0 || len(got.Files) != 2 {
+		t.Fatalf("the job came to %+v", got)
+	}
+	if left := callContainers(t, binding.Store); len(left) > 0 {
+		t.Errorf("left by a job: %q", left)
+	}
+	for path, want := range map[string]string{"one": "one\n", "d/two": "two\n"} {
+		f := got.Files[slices.IndexFunc(got.Files, func(f backends.JobFile) bool { return f.Path == path })]
+		content := must(env.Export(t.Context(), f.Token))(t)
+		data, err := io.ReadAll(content)
+		if err := errors.Join(err, content.Close()); err != nil || string(data) != want || f.Size != int64(len(want)) {
+			t.Errorf("%s is %q, %v", path, data, err)
+		}
+		if _, err := env.Export(t.Context(), f.Token); tool.KindOf(err) != tool.ArtifactNotFound {
+			t.Errorf("%s comes twice: %v", path, err)
+		}
+	}
+	job = backends.JobRequest{Argv: []string{"sh", "-c", "echo so far; echo kept > kept; sleep 600"}, CWD: ".", Timeout: time.Second, Collect: []string{"kept"}}
+	got, err = env.(backends.JobRunner).RunJob(t.Context(), job)
+	if err != nil || !got.TimedOut || string(got.Stdout) != "so far\n" || len(got.Files) != 1 {
+		t.Errorf("after its time: %+v, %v", got, err)
+	}
+	if got := resultOf(t, call(t, env, "read_file", map[string]any{"path": "kept"}))["content"]; got != "kept\n" {
+		t.Errorf("in the workspace there is %q", got)
+	}
+	if entries := must(os.ReadDir(binding.StateDir))(t); slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), spooled) }) {
+		t.Errorf("spooled files have names: %v", entries)
 	}
 }
