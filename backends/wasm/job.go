@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -154,7 +155,7 @@ func (g guests) Run(ctx context.Context, c process.Command) (process.Result, err
 		*fuel = out.FuelRemaining
 	}
 	result := process.Result{
-		Stdout: stdout, Stderr: stderr, ExitCode: int(out.ExitCode), Duration: out.Duration, Mode: c.Mode,
+		Stdout: stdout, Stderr: stderr, ExitCode: int(out.ExitCode), Duration: time.Duration(out.Duration), Mode: c.Mode,
 		StdoutBytes: int64(len(stdout)), StderrBytes: int64(len(stderr)), StdoutTruncated: out.Truncated,
 	}
 	switch out.Ending {

@@ -41,7 +41,7 @@ func (e *environment) RunModule(ctx context.Context, r backends.ModuleRequest) (
 	}
 	return backends.ModuleResult{
 		Stdout: stdout, Stderr: stderr, ExitCode: int(out.ExitCode),
-		FuelRemaining: out.FuelRemaining, Duration: out.Duration,
+		FuelRemaining: out.FuelRemaining, Duration: time.Duration(out.Duration),
 	}, nil
 }
 
@@ -56,12 +56,12 @@ func workingIn(dir string) map[string]string { return map[string]string{"PWD": d
 func (e *environment) limits(timeout time.Duration, output, memory int64) engine.Run {
 	p := e.binding.Profile
 	run := engine.Run{
-		Fuel: p.MaxFuel, MemoryPages: p.MaxMemoryPages, Timeout: p.MaxExecutionTime,
+		Fuel: p.MaxFuel, MemoryPages: p.MaxMemoryPages, Timeout: int64(p.MaxExecutionTime),
 		MaxOutput: p.MaxOutputBytes, Deterministic: p.Deterministic,
 	}
 	for _, limit := range []time.Duration{timeout, p.Timeout} {
-		if limit > 0 && (run.Timeout <= 0 || limit < run.Timeout) {
-			run.Timeout = limit
+		if limit > 0 && (run.Timeout <= 0 || int64(limit) < run.Timeout) {
+			run.Timeout = int64(limit)
 		}
 	}
 	if output > 0 {
@@ -100,7 +100,7 @@ func stopped(run engine.Run, out engine.Outcome, stderr []byte) error {
 	switch out.Ending {
 	case engine.OutOfTime:
 		e.Kind = tool.Timeout
-		e.Message = fmt.Sprintf("the module %s was stopped after %v", name, run.Timeout)
+		e.Message = fmt.Sprintf("the module %s was stopped after %v", name, time.Duration(run.Timeout))
 		e.Hint = "give it less to do, or raise max_execution_time in the profile"
 	case engine.OutOfFuel:
 		e.Reason = tool.OutOfFuel

@@ -63,7 +63,7 @@ func run(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule, o Ru
 	caller := ctx
 	if o.Timeout > 0 {
 		var cancel func()
-		ctx, cancel = context.WithTimeout(ctx, o.Timeout)
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(o.Timeout))
 		defer cancel()
 	}
 	g := &guest{
@@ -81,7 +81,7 @@ func run(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule, o Ru
 	out = g.outcome(failed)
 	out.FuelRemaining = g.remaining()
 	out.Stdout, out.Stderr, out.Truncated = g.output.out.Len(), g.output.errs.Len(), g.output.truncated
-	out.Duration = time.Since(began)
+	out.Duration = int64(time.Since(began))
 	return out, g.output.body(), nil
 }
 

@@ -1,7 +1,5 @@
 package engine
 
-import "time"
-
 // Command is the subcommand that starts an engine.
 const Command = "wasm-engine"
 
@@ -58,11 +56,11 @@ type Run struct {
 	// place of another with the same Guest. They share files that are the same.
 	Mounts []Mount `json:"mounts,omitempty"`
 	// ReadOnly makes the directories of the Setup read-only.
-	ReadOnly      bool          `json:"read_only,omitempty"`
-	Fuel          uint64        `json:"fuel"`
-	MemoryPages   uint32        `json:"memory_pages"`
-	Timeout       time.Duration `json:"timeout"` // nanoseconds; 0 is none
-	Deterministic bool          `json:"deterministic,omitempty"`
+	ReadOnly      bool   `json:"read_only,omitempty"`
+	Fuel          uint64 `json:"fuel"`
+	MemoryPages   uint32 `json:"memory_pages"`
+	Timeout       int64  `json:"timeout"` // nanoseconds; 0 is none
+	Deterministic bool   `json:"deterministic,omitempty"`
 	// MaxOutput bounds standard output and standard error together, in bytes. More
 	// ends the run, or with Truncate is dropped.
 	MaxOutput int64 `json:"max_output"`
@@ -91,10 +89,10 @@ type Outcome struct {
 	// because it had no more memory.
 	ExitCode uint32 `json:"exit_code"`
 	// Detail says more about an ending, for a person.
-	Detail        string        `json:"detail,omitempty"`
-	FuelRemaining uint64        `json:"fuel_remaining"`
-	Stdout        int           `json:"stdout"`
-	Stderr        int           `json:"stderr"`
-	Truncated     bool          `json:"truncated,omitempty"`
-	Duration      time.Duration `json:"duration"` // nanoseconds, compiling and waiting aside
+	Detail        string `json:"detail,omitempty"`
+	FuelRemaining uint64 `json:"fuel_remaining"`
+	Stdout        int    `json:"stdout"`
+	Stderr        int    `json:"stderr"`
+	Truncated     bool   `json:"truncated,omitempty"`
+	Duration      int64  `json:"duration"` // nanoseconds, compiling and waiting aside
 }

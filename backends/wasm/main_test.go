@@ -1,0 +1,157 @@
+package wasm
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wasm/engine"
+)
+
+// patience is how long tests wait for what should come at once.
+const patience = 30 * time.Second
+
+// built is where the guests of this run are; TestMain removes it.
+var built string
+
+// The test binary is the engine too, and a service that is to be killed.
+func TestMain(m *testing.M) {
+	if handled, code := engine.Main(os.Args[1:]); handled {
+		os.Exit(code)
+	}
+	if len(os.Args) == 3 && os.Args[1] == "service" {
+		if err := playService(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	var err error
+	if built, err = os.MkdirTemp("", "caisson-guests-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(built)
+	code := m.Run()
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	return code
+}
+
+// buildGuest compiles the Go guest, once.
+var buildGuest = sync.OnceValues(func() (string, error) {
+	out := filepath.Join(built, "guest.wasm")
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", out, "./testdata/guest")
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-buildvcs=false")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the guest: %w\n%s", err, text)
+	}
+	return out, nil
+})
+
+func guest(t testing.TB) string {
+	t.Helper()
+	path, err := buildGuest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func sumOf(t testing.TB, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// options are those of a backend whose cache all tests share, so that the guest is
+// compiled once.
+func options() Options {
+	return Options{
+		CacheDir: filepath.Join(built, "cache"),
+		// Under the race detector every engine would sleep for a second at its end.
+		Environment: []string{"GORACE=atexit_sleep_ms=0"},
+	}
+}
+
+// pure is a wasm profile with members changed.
+func pure(t testing.TB, members string) profile.Profile {
+	t.Helper()
+	p, err := profile.Parse("pure", []byte(`{"backend":"wasm"`+members+`}`), profile.Defaults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// binding is a new session on the profile.
+func binding(t testing.TB, p profile.Profile) backends.Binding {
+	t.Helper()
+	return backends.Binding{
+		Session: "s1", Environment: "caisson-" + strings.Repeat("0", 32), Profile: p, StateDir: t.TempDir(),
+		Secrets: backends.Secrets{Environment: map[string]string{"GREETING": "hello"}},
+	}
+}
+
+// open opens an environment that the test's end lets go of.
+func open(t testing.TB, at backends.Binding) *environment {
+	t.Helper()
+	e, err := New(options()).Open(t.Context(), at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Detach(t.Context()); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+	})
+	return e.(*environment)
+}
+
+// preopen is a profile's members with one directory.
+func preopen(host, more string) string {
+	return fmt.Sprintf(`,"preopens":["/work::%s%s"]`, host, more)
+}
+
+// request asks for one run of the Go guest.
+func request(t testing.TB, args ...string) backends.ModuleRequest {
+	t.Helper()
+	path := guest(t)
+	return backends.ModuleRequest{ID: "call", Path: path, SHA256: sumOf(t, path), Args: args}
+}
+
+// failed is the error's kind and reason.
+func failed(t testing.TB, err error) *tool.Error {
+	t.Helper()
+	e, ok := err.(*tool.Error)
+	if !ok {
+		t.Fatalf("the error is %v (%T), not one with a kind", err, err)
+	}
+	return e
+}
+
+func playService(string) error { return nil }
