@@ -30,6 +30,9 @@ type CallRequest struct {
 	// profile's ceiling it is [tool.Denied].
 	Mode        tool.Mode
 	Constraints Constraints
+	// Confirm asks a person where the guard wants that; nil is a caller that cannot,
+	// whose calls are denied then.
+	Confirm Confirm
 	// RunID and NodeName are passed through to the events.
 	RunID    string
 	NodeName string
@@ -66,6 +69,15 @@ type Execution struct {
 	// Err is why the call failed, in ExecutionFailed only. A result that is an
 	// error for the model counts as completed.
 	Err error
+
+	// admission is what it is admitted by; the sink is not told.
+	admission *admission
+}
+
+// told is the execution as the sink is told of it.
+func (x Execution) told() Execution {
+	x.admission = nil
+	return x
 }
 
 const (
@@ -99,7 +111,10 @@ func (m *Manager) Call(ctx context.Context, r CallRequest) (CallResult, error) {
 	if err != nil {
 		return CallResult{}, err
 	}
-	x := Execution{Tool: r.Name, CallID: r.CallID, Actor: r.Actor, RunID: r.RunID, NodeName: r.NodeName}
+	x := Execution{
+		Tool: r.Name, CallID: r.CallID, Actor: r.Actor, RunID: r.RunID, NodeName: r.NodeName,
+		admission: &admission{mode: r.Mode, arguments: given(r.Arguments), confirm: r.Confirm},
+	}
 	var result CallResult
 	p, err := s.placeFor(tool.GroupOf(r.Name), r.Name)
 	if err != nil {
@@ -110,7 +125,8 @@ func (m *Manager) Call(ctx context.Context, r CallRequest) (CallResult, error) {
 		x.in(p)
 		result = CallResult{CallID: x.CallID, Backend: x.Backend, Profile: x.Profile}
 		if err == nil {
-			result.Result, err = p.call(ctx, r, x.CallID)
+			result.Result, err = s.callAt(ctx, p, r, x.CallID)
+			x.admission.output = returned(result.Result)
 		}
 		result.Duration = m.o.Now().Sub(x.StartedAt)
 		return err
@@ -188,6 +204,9 @@ func (s *live) execute(ctx context.Context, p *place, x Execution, f func(ctx co
 	}
 	x.SessionID, x.StartedAt = s.id, s.m.o.Now()
 	x.in(p)
+	if x.admission == nil {
+		x.admission = &admission{}
+	}
 
 	s.mu.Lock()
 	if s.calls[x.CallID] {
@@ -195,10 +214,14 @@ func (s *live) execute(ctx context.Context, p *place, x Execution, f func(ctx co
 		return invalid("callId", "a call %q is running already", x.CallID)
 	}
 	s.calls[x.CallID] = true
-	s.m.sink.ExecutionStarted(x)
+	s.m.sink.ExecutionStarted(x.told())
 	s.mu.Unlock()
 
-	err = known(f(ctx, &x))
+	settle, err := s.admit(ctx, p, &x)
+	if err == nil {
+		err = known(f(ctx, &x))
+		settle()
+	}
 	if err != nil {
 		err = at(profile.Profile{Name: x.Profile, Backend: x.Backend}, err)
 	}
@@ -209,10 +232,10 @@ func (s *live) execute(ctx context.Context, p *place, x Execution, f func(ctx co
 	x.Duration = s.m.o.Now().Sub(x.StartedAt)
 	if err != nil {
 		x.Err = err
-		s.m.sink.ExecutionFailed(x)
+		s.m.sink.ExecutionFailed(x.told())
 		return err
 	}
-	s.m.sink.ExecutionCompleted(x)
+	s.m.sink.ExecutionCompleted(x.told())
 	return nil
 }
 

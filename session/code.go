@@ -35,6 +35,7 @@ type CodeRequest struct {
 	CallID   string
 	Actor    tool.Actor
 	Mode     tool.Mode
+	Confirm  Confirm
 	RunID    string
 	NodeName string
 	Progress backends.Progress
@@ -52,7 +53,10 @@ func (m *Manager) RunCode(ctx context.Context, r CodeRequest) (backends.CodeResu
 	if err != nil {
 		return backends.CodeResult{}, err
 	}
-	x := Execution{Tool: codeRun, CallID: r.CallID, Actor: r.Actor, RunID: r.RunID, NodeName: r.NodeName}
+	x := Execution{
+		Tool: codeRun, CallID: r.CallID, Actor: r.Actor, RunID: r.RunID, NodeName: r.NodeName,
+		admission: &admission{tool: codeRun, mode: r.Mode, arguments: made(codeArguments{r.Code}), confirm: r.Confirm},
+	}
 	var result backends.CodeResult
 	p, err := s.placeFor(tool.GroupCode, codeRun)
 	if err != nil {
@@ -159,7 +163,7 @@ func (g *program) invoke(ctx context.Context, c backends.NestedCall) (tool.Resul
 	}
 	call := CallRequest{
 		SessionID: g.p.s.id, Name: c.Name, Arguments: c.Arguments,
-		Actor: g.r.Actor, Mode: g.mode, RunID: g.r.RunID, NodeName: g.r.NodeName,
+		Actor: g.r.Actor, Mode: g.mode, Confirm: g.r.Confirm, RunID: g.r.RunID, NodeName: g.r.NodeName,
 	}
 	if err := call.check(); err != nil {
 		return tool.Result{}, err
@@ -169,9 +173,13 @@ func (g *program) invoke(ctx context.Context, c backends.NestedCall) (tool.Resul
 		return spelled(result.Result), err
 	}
 	var result tool.Result
-	x := Execution{Tool: c.Name, Actor: call.Actor, RunID: call.RunID, NodeName: call.NodeName}
-	err := g.p.s.execute(ctx, g.p, x, func(ctx context.Context, _ *Execution) (err error) {
+	x := Execution{
+		Tool: c.Name, Actor: call.Actor, RunID: call.RunID, NodeName: call.NodeName,
+		admission: &admission{mode: call.Mode, arguments: given(call.Arguments), confirm: call.Confirm},
+	}
+	err := g.p.s.execute(ctx, g.p, x, func(ctx context.Context, x *Execution) (err error) {
 		result, err = g.r.Invoke(ctx, c.Name, call.Arguments)
+		x.admission.output = returned(result)
 		return err
 	})
 	return result, err

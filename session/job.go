@@ -30,6 +30,8 @@ type JobRequest struct {
 	// is the call's, "" makes one.
 	Job         backends.JobRequest
 	Constraints Constraints
+	// Confirm is as in [CallRequest].
+	Confirm Confirm
 	// RunID and NodeName are passed through to the events.
 	RunID    string
 	NodeName string
@@ -124,7 +126,10 @@ func (m *Manager) runJob(ctx context.Context, r JobRequest) (JobResult, error) {
 	if err != nil {
 		return JobResult{}, err
 	}
-	x := Execution{Tool: shellJob, CallID: r.Job.ID, Actor: r.Job.Actor, RunID: r.RunID, NodeName: r.NodeName}
+	x := Execution{
+		Tool: shellJob, CallID: r.Job.ID, Actor: r.Job.Actor, RunID: r.RunID, NodeName: r.NodeName,
+		admission: ofJob(r.Job, r.Confirm),
+	}
 	var result JobResult
 	err = s.execute(ctx, p, x, func(ctx context.Context, x *Execution) error {
 		site, leave, err := s.siteOf(ctx, r)
@@ -135,6 +140,7 @@ func (m *Manager) runJob(ctx context.Context, r JobRequest) (JobResult, error) {
 		x.in(site.place)
 		r.Job.ID = x.CallID
 		result, err = site.run(ctx, r)
+		x.admission.output = int64(len(result.Stdout) + len(result.Stderr))
 		return err
 	})
 	return result, err

@@ -32,6 +32,9 @@ type live struct {
 	// starts are the operations that start processes just now.
 	starts claims
 
+	// admitted is what the guard knows of the session.
+	admitted admitted
+
 	// mu guards the places too, and orders what the sink is told about the session.
 	mu     sync.Mutex
 	saved  store.Session // but what is saved of the places, which they have
@@ -239,7 +242,7 @@ func (s *live) leave() error {
 		saved.Failure = kept(s.err)
 	}
 	s.mu.Unlock()
-	err := s.m.store.Save(saved)
+	err := errors.Join(s.keepUsed(true), s.m.store.Save(saved))
 	s.m.remove(s)
 	return errors.Join(err, s.lock.Release())
 }

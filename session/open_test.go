@@ -130,9 +130,6 @@ func TestBadConfiguration(t *testing.T) {
 // What is configured and cannot be enforced stops a session.
 func TestNothingIsIgnored(t *testing.T) {
 	for name, text := range map[string]string{
-		"guard rules":   `{"guard": {"rules": [{"tools": ["*"], "action": "deny"}]}}`,
-		"guard rate":    `{"guard": {"rate": {"calls_per_minute": 1}}}`,
-		"guard budget":  `{"guard": {"budget": {"max_calls": 1}}}`,
 		"plugins":       `{"tools": {"plugins": [{"name": "bash", "wasm": "/bash.wasm"}]}}`,
 		"packs":         `{"tools": {"packs": [{"name": "lint", "command": "lint", "profiles": ["local"]}]}}`,
 		"allowed hosts": `{"execution_environments": {"default": "box", "profiles": {"box": {"backend": "docker", "image": "a", "network": "enabled", "allowed_hosts": ["example.org"]}}}}`,
@@ -172,9 +169,8 @@ func TestProjectFile(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 	for text, kind := range map[string]tool.Kind{
-		`{"execution_environments": {"default": "box"}}`:             tool.ConfigInvalid, // not listed by the user
-		`{"execution_environments": {"profiles": {}}}`:               tool.ConfigInvalid,
-		`{"guard": {"rules": [{"tools": ["*"], "action": "deny"}]}}`: tool.Unsupported,
+		`{"execution_environments": {"default": "box"}}`: tool.ConfigInvalid, // not listed by the user
+		`{"execution_environments": {"profiles": {}}}`:   tool.ConfigInvalid,
 		`{`: tool.ConfigInvalid,
 	} {
 		r.write(file, text)

@@ -46,6 +46,9 @@ func (m *Manager) plan(r OpenRequest) (store.Session, error) {
 		Labels: maps.Clone(r.Labels), CreatedAt: now, LastUsedAt: now,
 		ToolLimits: forTools, JobLimits: forJobs,
 	}
+	if s.Guard, err = m.savedGuard(c, project); err != nil {
+		return store.Session{}, known(err)
+	}
 	bind := binder{m: m, c: c, project: project, limits: limits, session: &s}
 	if s.Place, err = bind.place(chosen); err != nil {
 		return store.Session{}, at(chosen, err)
@@ -183,10 +186,6 @@ func (m *Manager) profile(c *config.Config, name string) (profile.Profile, error
 func enforceable(c *config.Config, project config.Project, p profile.Profile) error {
 	const hint = "Take it out of the configuration to open the session without it."
 	switch {
-	case !c.Guard.Empty():
-		return tool.Errorf(tool.Unsupported, "the guard that is configured cannot be enforced by this build").WithHint(hint).WithPath("guard")
-	case !project.Guard.Empty():
-		return tool.Errorf(tool.Unsupported, "the guard in %s cannot be enforced by this build", config.ProjectFile).WithHint(hint).WithPath("guard")
 	case len(p.AllowedHosts) > 0:
 		return tool.Errorf(tool.Unsupported, "profile %q: allowed_hosts cannot be enforced by this build", p.Name).
 			WithHint("Choose the network none or enabled.").WithPath("allowed_hosts")

@@ -111,6 +111,7 @@ type StartProcess struct {
 	Label       string
 	Actor       tool.Actor
 	Mode        tool.Mode
+	Confirm     Confirm // as in [CallRequest]
 }
 
 // ReadProcess says which output to read. With Offset it reads forward from

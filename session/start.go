@@ -36,7 +36,11 @@ func (m *Manager) StartProcess(ctx context.Context, r StartProcess) (v Process, 
 	if err != nil {
 		return Process{}, err
 	}
-	err = s.execute(ctx, p, Execution{Tool: processStart, Actor: r.Actor}, func(ctx context.Context, x *Execution) error {
+	x := Execution{Tool: processStart, Actor: r.Actor, admission: &admission{
+		tool: processStart, mode: r.Mode, confirm: r.Confirm,
+		arguments: made(startArguments{Command: r.Command, Argv: r.Argv, CWD: r.CWD, Env: r.Environment, TTY: r.TTY}),
+	}}
+	err = s.execute(ctx, p, x, func(ctx context.Context, x *Execution) error {
 		mode, err := p.mode(r.Mode, r.Actor, Constraints{})
 		if err != nil {
 			return err

@@ -78,7 +78,10 @@ type Call struct {
 	// ID is the call's, for the question.
 	ID string
 	// Tool is its name as rules have it: "shell.bash", "process.start", "shell.job".
-	Tool  string
+	Tool string
+	// Also are names under which rules refuse and ask about it too, and allow
+	// nothing: those of what it does as well, or stands in for.
+	Also  []string
 	Actor tool.ActorKind // "" is the main agent
 	Mode  tool.Mode      // what the call asks for; "" is the profile's
 	// Arguments is one JSON object, or empty. Its members command (a shell line),
@@ -86,6 +89,9 @@ type Call struct {
 	Arguments json.RawMessage
 	// Dir is the directory that relative paths start from, "" when it is not known.
 	Dir string
+	// Files are what the call brings along, by path: code that it runs from them is
+	// known.
+	Files map[string][]byte
 }
 
 // Question is what a person is asked.

@@ -158,14 +158,12 @@ func (r *rule) concerns(c Call) bool {
 	if len(r.Actors) > 0 && !slices.Contains(r.Actors, actor) {
 		return false
 	}
-	// A process is started where shell.bash runs, and as freely: what keeps a
-	// call from a shell keeps it from that.
-	also := ""
-	if c.Tool == "process.start" && r.Action != Allow {
-		also = "shell.bash"
+	names := []string{c.Tool}
+	if r.Action != Allow {
+		names = append(names, c.Also...)
 	}
 	return slices.ContainsFunc(r.Tools, func(glob string) bool {
-		return glob == "*" || doublestar.MatchUnvalidated(glob, c.Tool) || also != "" && doublestar.MatchUnvalidated(glob, also)
+		return glob == "*" || slices.ContainsFunc(names, func(name string) bool { return doublestar.MatchUnvalidated(glob, name) })
 	})
 }
 

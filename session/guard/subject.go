@@ -45,6 +45,13 @@ func (s *subject) commands() []command {
 	}
 	w := newWalker()
 	sh := newShell(s.directory(o))
+	for name, data := range s.call.Files {
+		text := string(anything)
+		if len(data) <= maxText {
+			text = string(data)
+		}
+		sh.files[resolve(sh.dir, name)] = text
+	}
 	if raw, ok := o.members["env"]; ok {
 		var env map[string]string
 		if json.Unmarshal(raw, &env) == nil {

@@ -84,6 +84,9 @@ type Session struct {
 	JobLimits  *Limits `json:"job_limits,omitempty"`
 	// Plugins are the registered tools that the session has.
 	Plugins []Plugin `json:"plugins,omitempty"`
+	// Guard is what admits the session's calls, as it was when the session was made;
+	// empty for none. It is kept as it is and read elsewhere.
+	Guard json.RawMessage `json:"guard,omitempty"`
 
 	ParentID   string            `json:"parent_id,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`

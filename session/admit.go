@@ -1,0 +1,362 @@
+package session
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/session/config"
+	"github.com/caisson-dev/caisson/session/guard"
+	"github.com/caisson-dev/caisson/session/store"
+)
+
+// usedInterval is how old the record of what a session has used may be while it is
+// used: a service that is killed forgets at most what happened since.
+const usedInterval = time.Second
+
+// Confirmation is what a person is asked before a call may run.
+type Confirmation struct {
+	SessionID string
+	CallID    string
+	// Tool is the call's name in events, Arguments is what it was called with, long
+	// texts cut.
+	Tool      string
+	Arguments json.RawMessage
+	// Reason says in one sentence why there is a question.
+	Reason string
+}
+
+// Decision is a person's answer.
+type Decision struct {
+	Allow bool
+	// Remember gives the same answer to the same call for the rest of the session.
+	Remember bool
+}
+
+// Confirm asks a person and waits for the answer. An error means no. The context
+// is over when nobody waits for the answer any more.
+type Confirm func(ctx context.Context, c Confirmation) (Decision, error)
+
+// admission is what an execution is admitted by, and what it came to.
+type admission struct {
+	// tool is the name that rules have for it; "" is a tool's, by its group.
+	tool string
+	mode tool.Mode
+	// arguments are made when somebody asks for them.
+	arguments func() (json.RawMessage, error)
+	// files are what the call brings along.
+	files   map[string][]byte
+	nowhere bool    // it does not run in the workspace
+	confirm Confirm // nil where there is nobody to ask
+	output  int64   // bytes that it returned
+}
+
+// given are arguments as they came.
+func given(raw json.RawMessage) func() (json.RawMessage, error) {
+	return func() (json.RawMessage, error) { return raw, nil }
+}
+
+// made are arguments of what is no tool, in the words of the protocol.
+func made(v any) func() (json.RawMessage, error) {
+	return func() (json.RawMessage, error) { return json.Marshal(v) }
+}
+
+// admitted is the guard's side of one session.
+type admitted struct {
+	once   sync.Once
+	guard  *guard.Guard // nil where nothing is configured
+	broken error        // why nothing can be admitted
+
+	mu    sync.Mutex // held while used is saved
+	saved time.Time
+	lists map[string]*guard.Lists // of profiles, by name
+}
+
+// policies are the guard of a new session, as it stays with it: what the user
+// wrote and what the project adds. Both must admit a call, so that a project only
+// tightens.
+func policies(user, project config.Guard) []guard.Policy {
+	var all []guard.Policy
+	for _, g := range []struct {
+		source string
+		config.Guard
+	}{{"the user's configuration", user}, {config.ProjectFile, project}} {
+		if g.Empty() {
+			continue
+		}
+		p := guard.Policy{
+			Source: g.source, Rate: guard.Rate(g.Rate), Budget: guard.Budget(g.Budget), ConfirmTimeout: g.ConfirmTimeout,
+		}
+		for _, r := range g.Rules {
+			actors := make([]tool.ActorKind, len(r.Actors))
+			for i, a := range r.Actors {
+				actors[i] = tool.ActorKind(a)
+			}
+			p.Rules = append(p.Rules, guard.Rule{Tools: r.Tools, Match: r.Match, Actors: actors, Action: guard.Action(r.Action), Reason: r.Reason})
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// savedGuard is the guard as it is kept with a session; nil where there is none. A
+// guard that would not be understood later is an error now.
+func (m *Manager) savedGuard(c *config.Config, project config.Project) (json.RawMessage, error) {
+	all := policies(c.Guard, project.Guard)
+	if len(all) == 0 {
+		return nil, nil
+	}
+	if _, err := guard.New(guard.Options{Policies: all, Now: m.o.Now}); err != nil {
+		return nil, err
+	}
+	return json.Marshal(all)
+}
+
+// guarded is the session's guard, nil for none. One that cannot be read admits
+// nothing.
+func (s *live) guarded() (*guard.Guard, error) {
+	a := &s.admitted
+	a.once.Do(func() {
+		s.mu.Lock()
+		raw := s.saved.Guard
+		s.mu.Unlock()
+		if len(raw) == 0 {
+			return
+		}
+		o := guard.Options{Now: s.m.o.Now}
+		used, err := s.m.store.Used(s.id)
+		if err == nil {
+			o.Used = guard.Usage(used)
+			err = json.Unmarshal(raw, &o.Policies)
+		}
+		if err == nil {
+			a.guard, err = guard.New(o)
+		}
+		a.broken = known(err)
+	})
+	return a.guard, a.broken
+}
+
+// admit asks the guard, and the lists of commands of a local profile, whether the
+// call may run in the place. What it returns is called at the call's end.
+func (s *live) admit(ctx context.Context, p *place, x *Execution) (settle func(), err error) {
+	settle = func() {}
+	g, err := s.guarded()
+	if err != nil {
+		return settle, err
+	}
+	lists, err := s.lists(p.saved.Profile)
+	if err != nil || g == nil && lists == nil {
+		return settle, err
+	}
+	call, err := s.guardCall(p, x)
+	if err != nil {
+		return settle, err
+	}
+	if err := lists.Check(call); err != nil {
+		return settle, err
+	}
+	if g == nil {
+		return settle, nil
+	}
+	ticket, err := g.Admit(ctx, call, s.asking(x))
+	if err != nil {
+		return settle, err
+	}
+	if err := s.keepUsed(false); err != nil {
+		// A budget that cannot be kept would be none.
+		ticket.Done(0)
+		return settle, known(err)
+	}
+	return func() {
+		ticket.Done(x.admission.output)
+		if err := s.keepUsed(false); err != nil {
+			s.m.log.Warn("what the session has used could not be saved", "session", s.id, "error", err)
+		}
+	}, nil
+}
+
+// asking asks for the execution, nil where there is nobody to ask.
+func (s *live) asking(x *Execution) guard.Ask {
+	if x.admission.confirm == nil {
+		return nil
+	}
+	return func(ctx context.Context, q guard.Question) (guard.Answer, error) {
+		d, err := x.admission.confirm(ctx, Confirmation{
+			SessionID: s.id, CallID: x.CallID, Tool: x.Tool, Arguments: q.Call.Arguments, Reason: q.Reason,
+		})
+		return guard.Answer(d), err
+	}
+}
+
+// guardCall is the execution as the guard sees it.
+func (s *live) guardCall(p *place, x *Execution) (guard.Call, error) {
+	a := x.admission
+	c := guard.Call{ID: x.CallID, Tool: a.tool, Actor: x.Actor.Kind, Mode: a.mode, Files: a.files}
+	switch {
+	case a.tool == processStart:
+		// A process is started where shell.bash runs, and as freely: what keeps a call
+		// from a shell keeps it from that.
+		c.Also = []string{"shell.bash"}
+	case a.tool == "":
+		group := tool.GroupOf(x.Tool)
+		if s.isRegistered(x.Tool) && group != tool.GroupPlugins {
+			// A registered tool that hides a built-in one is refused as both.
+			c.Also = []string{toolName{group, x.Tool}.String()}
+			group = tool.GroupPlugins
+		}
+		c.Tool = toolName{group, x.Tool}.String()
+	}
+	if a.arguments != nil {
+		raw, err := a.arguments()
+		if err != nil {
+			return c, known(err)
+		}
+		c.Arguments = raw
+	}
+	if !a.nowhere {
+		c.Dir = s.directory(p)
+	}
+	return c, nil
+}
+
+// directory is where commands of the place begin, "" while that is not known.
+func (s *live) directory(p *place) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case p.saved.Root != "":
+		return p.saved.Root
+	case p.saved.Profile.Backend == profile.Local:
+		return s.folder
+	case p.saved.Profile.Backend != profile.SSH:
+		return p.saved.Profile.Workspace
+	}
+	return ""
+}
+
+// isRegistered reports whether the session has the tool from a module.
+func (s *live) isRegistered(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.saved.Plugins, func(p store.Plugin) bool { return p.Name == name })
+}
+
+// lists are the commands that a local profile allows and denies.
+func (s *live) lists(p profile.Profile) (*guard.Lists, error) {
+	if p.Backend != profile.Local {
+		return nil, nil
+	}
+	a := &s.admitted
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l, ok := a.lists[p.Name]; ok {
+		return l, nil
+	}
+	l, err := guard.NewLists(p.AllowedCommands, p.DeniedCommands)
+	if err != nil {
+		return nil, err
+	}
+	if a.lists == nil {
+		a.lists = map[string]*guard.Lists{}
+	}
+	a.lists[p.Name] = l
+	return l, nil
+}
+
+// keepUsed saves what the session has used of its budgets, if it has any and the
+// record is old. At last it is saved in any case: closing and resuming a session
+// gives it no new budget.
+func (s *live) keepUsed(last bool) error {
+	g, err := s.guarded()
+	if err != nil || g == nil || !g.Budgeted() {
+		return nil // which admits nothing, or uses nothing up
+	}
+	a := &s.admitted
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := s.m.o.Now()
+	if age := now.Sub(a.saved); !last && age >= 0 && age < usedInterval {
+		return nil
+	}
+	if err := s.m.store.SaveUsed(s.id, store.Used(g.Used())); err != nil {
+		return err
+	}
+	a.saved = now
+	return nil
+}
+
+// startArguments is a start in the protocol's words.
+type startArguments struct {
+	Command string            `json:"command,omitempty"`
+	Argv    []string          `json:"argv,omitempty"`
+	CWD     string            `json:"cwd,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	TTY     *tool.TTY         `json:"tty,omitempty"`
+}
+
+// codeArguments is a program in the protocol's words.
+type codeArguments struct {
+	Code string `json:"code"`
+}
+
+// jobArguments is a job in the protocol's words, but for its files: of those it has
+// what tells them from others.
+type jobArguments struct {
+	Argv   []string           `json:"argv,omitempty"`
+	Script *jobScript         `json:"script,omitempty"`
+	CWD    string             `json:"cwd,omitempty"`
+	Stdin  string             `json:"stdin,omitempty"`
+	Env    map[string]string  `json:"env,omitempty"`
+	Files  map[string]jobFile `json:"inputFiles,omitempty"`
+}
+
+type jobScript struct {
+	Interpreter string `json:"interpreter"`
+	Source      string `json:"source"`
+}
+
+type jobFile struct {
+	Bytes  int    `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// ofJob is what a job is admitted by.
+func ofJob(job backends.JobRequest, confirm Confirm) *admission {
+	a := &admission{tool: shellJob, mode: job.Mode, confirm: confirm, nowhere: job.CWD == "", files: map[string][]byte{}}
+	for _, in := range job.Inputs {
+		a.files[in.Path] = in.Data
+	}
+	a.arguments = func() (json.RawMessage, error) {
+		j := jobArguments{Argv: job.Argv, CWD: job.CWD, Stdin: string(job.Stdin), Env: job.Environment}
+		if job.Script != nil {
+			j.Script = &jobScript{Interpreter: job.Script.Interpreter, Source: job.Script.Source}
+		}
+		for path, data := range a.files {
+			if j.Files == nil {
+				j.Files = map[string]jobFile{}
+			}
+			sum := sha256.Sum256(data)
+			j.Files[path] = jobFile{Bytes: len(data), SHA256: hex.EncodeToString(sum[:])}
+		}
+		return json.Marshal(j)
+	}
+	return a
+}
+
+// returned is how many bytes a result holds.
+func returned(r tool.Result) int64 {
+	n := len(r.StructuredContent)
+	text := 0
+	for _, part := range r.Content {
+		text += len(part.Text) + len(part.Quoted) + len(part.Data)
+	}
+	return int64(max(n, text)) // the text is most often the same in other words
+}
