@@ -129,7 +129,9 @@ func farEndCommands() []*cobra.Command {
 		"init":   "Be the first process of a container (started by Caisson itself)",
 		"attach": "Join the standard streams to a worker (started by Caisson itself)",
 		"site":   "Look after the directories of environments (started by Caisson itself)",
-		"limit":  "Become a program whose processes are limited (started by Caisson itself)",
+
+		"wasm-engine": "Run the WebAssembly modules of one environment (started by Caisson itself)",
+		"limit":       "Become a program whose processes are limited (started by Caisson itself)",
 	} {
 		all = append(all, &cobra.Command{
 			Use: name, Short: short, Long: short + ".\n\nIts flags are told by \"caisson " + name + " -h\".",

@@ -17,6 +17,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/docker"
 	"github.com/caisson-dev/caisson/backends/local"
 	"github.com/caisson-dev/caisson/backends/ssh"
+	"github.com/caisson-dev/caisson/backends/wasm"
 	"github.com/caisson-dev/caisson/backends/worker/tools"
 	"github.com/caisson-dev/caisson/rpc"
 	"github.com/caisson-dev/caisson/session"
@@ -56,12 +57,13 @@ func (a *app) paths(o rpc.OpenOptions) (config.Paths, error) {
 }
 
 // registry makes the backends of this build. A new one is a line here.
-func registry(log *slog.Logger) *backends.Registry {
+func registry(paths config.Paths, log *slog.Logger) *backends.Registry {
 	return backends.NewRegistry(
 		command.New(command.Options{Tools: tools.Descriptions(), Log: log}),
 		local.New(local.Options{Log: log}),
 		docker.New(docker.Options{Version: version, Log: log}),
 		ssh.New(ssh.Options{Version: version, Log: log}),
+		wasm.New(wasm.Options{CacheDir: filepath.Join(paths.State, "wasm-cache"), Log: log}),
 	)
 }
 
@@ -79,7 +81,7 @@ func (a *app) open(_ context.Context, o rpc.OpenOptions) (rpc.Services, error) {
 	if err != nil {
 		return rpc.Services{}, errors.Join(err, store.Close())
 	}
-	kinds := registry(o.Log)
+	kinds := registry(paths, o.Log)
 	manager, err := session.New(session.Options{
 		StateDir:   paths.State,
 		RuntimeDir: paths.Runtime,
