@@ -64,9 +64,12 @@ func (s *server) called(m *jsonrpc2.Call) bool {
 	}
 	work, prepareErr := r.prepare(params)
 	if prepareErr == nil && !r.soon.Load() {
+		// Its client mostly waits for the answer, so another goroutine may begin to
+		// read a little later, rather than to work on it.
 		r.params = bytes.Clone(params)
-		go r.finish(work)
-		return true
+		go s.read()
+		r.finish(work)
+		return false
 	}
 	turn := s.relief.begin()
 	if prepareErr != nil {

@@ -28,6 +28,7 @@ func (p *proc) collect(files []*os.File, streams []*streamTo) {
 			p.copyOut(f, streams[i])
 			if open.Add(-1) == 0 {
 				p.drain()
+				p.tellDrained()
 			}
 		})
 	}

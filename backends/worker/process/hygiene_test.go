@@ -301,7 +301,7 @@ func helpRecycle() {
 	q := quarry{match: func(p procInfo) bool { return marked(p.pid, instance+"/") }}
 	_, err = q.hunt(context.Background(), hard(), nil)
 	must(err)
-	for p := nextZombie(); p != 0; p = nextZombie() {
+	for p, _ := nextZombie(); p != 0; p, _ = nextZombie() {
 		_, _, err = reap(p) // they came to us, the first process
 		must(err)
 	}

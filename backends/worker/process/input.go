@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -13,14 +14,41 @@ import (
 // terminal.
 type input struct {
 	turn chan struct{} // one token: whoever has it writes
-	w    *os.File
 	tty  bool
+
+	mu     sync.Mutex
+	w      *os.File
+	polled bool // w can be waited for
 }
 
 func newInput(w *os.File, tty bool) *input {
-	in := &input{turn: make(chan struct{}, 1), w: w, tty: tty}
+	in := &input{turn: make(chan struct{}, 1), w: w, tty: tty, polled: tty}
 	in.turn <- struct{}{}
 	return in
+}
+
+// file is what can be written to until a deadline. A pipe becomes that when it is
+// first asked for: most are never written to, and it costs the poller a wake-up.
+func (in *input) file() (*os.File, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.polled {
+		return in.w, nil
+	}
+	f, err := polled(in.w)
+	if err != nil {
+		return nil, err
+	}
+	_ = in.w.Close() // f is the same pipe
+	in.w, in.polled = f, true
+	return f, nil
+}
+
+// close ends the input; os.ErrClosed says that it had ended.
+func (in *input) close() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.w.Close()
 }
 
 // endOfFile is what a terminal in its usual mode takes for the end of a file.
@@ -34,15 +62,19 @@ func (in *input) write(ctx context.Context, data []byte) (int, error) {
 		return 0, context.Cause(ctx)
 	}
 	defer func() { in.turn <- struct{}{} }()
-	if err := in.w.SetWriteDeadline(time.Time{}); err != nil {
+	w, err := in.file()
+	if err != nil {
+		return 0, err
+	}
+	if err := w.SetWriteDeadline(time.Time{}); err != nil {
 		return 0, err
 	}
 	givenUp := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(givenUp)
-		_ = in.w.SetWriteDeadline(time.Unix(1, 0)) // fails only when it is closed, which ends the write too
+		_ = w.SetWriteDeadline(time.Unix(1, 0)) // fails only when it is closed, which ends the write too
 	})
-	n, err := in.w.Write(data)
+	n, err := w.Write(data)
 	if !stop() {
 		<-givenUp
 	}
@@ -104,7 +136,8 @@ func (m *Manager) InputAvailable(_ context.Context, id string) (bool, error) {
 	if p.takesInput() != nil {
 		return false, nil
 	}
-	return p.stdin.w.SetWriteDeadline(time.Time{}) == nil, nil
+	w, err := p.stdin.file()
+	return err == nil && w.SetWriteDeadline(time.Time{}) == nil, nil
 }
 
 // CloseStdin ends the process's input, also under a blocked Write; on a
@@ -120,7 +153,7 @@ func (m *Manager) CloseStdin(ctx context.Context, id string) (tool.Process, erro
 	if p.stdin.tty {
 		return m.Write(ctx, id, []byte{endOfFile})
 	}
-	if err := p.stdin.w.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+	if err := p.stdin.close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return p.snapshot(), tool.Errorf(tool.Internal, "close the input of process %s: %w", id, err)
 	}
 	return p.snapshot(), nil

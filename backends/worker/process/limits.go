@@ -51,6 +51,9 @@ const (
 	rushInterval = time.Millisecond
 	rushPiece    = 256 << 10
 	rushPause    = 200 * time.Microsecond
+	// restPieces are what a full pipe can be, at the ring's end: more is still being
+	// written, by somebody who outlived the process.
+	restPieces = 3
 	// copySize is the buffer for output that cannot be spliced.
 	copySize = 32 << 10
 	// memoryOutput is how much merged output of a foreground command waits in
@@ -68,7 +71,8 @@ const (
 	// leader is looked at; the kernel has no event for its end.
 	pollFirst = 2 * time.Millisecond
 	pollLast  = 50 * time.Millisecond
-	// reapDelay is how long orphans are collected before they are reaped.
+	// reapDelay is how long orphans are collected before they are reaped, and how long
+	// a command runs at most before its orphans are listened for.
 	reapDelay = 100 * time.Millisecond
 	// maxCapture bounds what a foreground command may ask to have returned.
 	maxCapture = 64 << 20

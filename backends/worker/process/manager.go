@@ -32,7 +32,7 @@ type Manager struct {
 	events sync.Mutex // held while OnEvent is told
 
 	modes modes
-	born  births
+	born  *births
 
 	buffers sync.Pool // of *[copySize]byte
 
@@ -78,6 +78,7 @@ func newManager(o Options, r *registry) (*Manager, error) {
 		o: o, registry: r,
 		instance:   strings.ToLower(rand.Text()),
 		shells:     []string{"/bin/bash", "/bin/sh"},
+		born:       newBirths(),
 		closing:    make(chan struct{}),
 		closed:     make(chan struct{}),
 		buffers:    sync.Pool{New: func() any { return new([copySize]byte) }},

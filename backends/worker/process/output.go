@@ -18,7 +18,8 @@ type output struct {
 	base   string // of the names of its files, made when the first byte goes to disk
 	memory int    // how much may wait in memory instead
 
-	turn sync.Mutex // held by who writes
+	turn   sync.Mutex // held by who writes
+	copied bool       // it cannot be spliced; guarded by turn
 
 	mu     sync.Mutex
 	held   []byte // what is in memory: everything, while there is no file

@@ -35,6 +35,7 @@ type proc struct {
 	stopping *stopping     // under mu
 	exited   chan struct{} // closed when the end is in the record
 	drained  chan struct{} // closed when the last output byte is in
+	complete sync.Once     // of drain
 }
 
 // newProc makes a process that is about to start.
@@ -114,7 +115,7 @@ func (p *proc) watch(pid, pidfd int) {
 	p.mu.Unlock()
 	p.m.born.forget(pid)
 	if p.stdin != nil && !p.stdin.tty {
-		_ = p.stdin.w.Close() // it may be closed already
+		_ = p.stdin.close() // it may be closed already
 	}
 	stopped := time.Now().UTC()
 	if err == nil {
@@ -152,6 +153,9 @@ func (p *proc) watch(pid, pidfd int) {
 
 // settle waits a moment for the end of the output of a process that has ended.
 func (p *proc) settle(code int) {
+	if p.takeRest() {
+		return
+	}
 	grace := settleGrace
 	if code != 0 && p.limited {
 		grace = deniedGrace
@@ -164,17 +168,23 @@ func (p *proc) settle(code int) {
 	}
 }
 
-// drain is called when the last output byte is in.
+// drain is called when the last output byte is in, by whoever notices.
 func (p *proc) drain() {
-	if p.out != nil {
-		if err := p.out.close(); err != nil {
-			p.m.o.Log.Warn("output was not closed", "process", p.id, "error", err)
+	p.complete.Do(func() {
+		if p.out != nil {
+			if err := p.out.close(); err != nil {
+				p.m.o.Log.Warn("output was not closed", "process", p.id, "error", err)
+			}
 		}
-	}
-	close(p.drained)
-	p.m.mu.Lock()
-	delete(p.m.open, p)
-	p.m.mu.Unlock()
+		close(p.drained)
+		p.m.mu.Lock()
+		delete(p.m.open, p)
+		p.m.mu.Unlock()
+	})
+}
+
+// tellDrained sees to it that everybody learns of the end of the output.
+func (p *proc) tellDrained() {
 	if p.awaitEnd() {
 		return
 	}

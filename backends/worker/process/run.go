@@ -143,8 +143,10 @@ func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
 
 // feed gives the command its input, as far as it reads.
 func (f *foreground) feed(data []byte) {
-	_, _ = f.stdin.w.Write(data) // a command need not read it all
-	_ = f.stdin.w.Close()        // or its end closed it
+	if w, err := f.stdin.file(); err == nil {
+		_, _ = w.Write(data) // a command need not read it all
+	}
+	_ = f.stdin.close() // or its end closed it
 }
 
 // adopt makes a running command a background process. It reports false when

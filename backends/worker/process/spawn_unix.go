@@ -78,8 +78,8 @@ func (l *plumbing) stdin(pipe bool) (int, error) {
 	if !pipe {
 		return r, unix.Close(w)
 	}
-	l.input, err = ours(w, "stdin")
-	return r, err
+	l.input = os.NewFile(uintptr(w), "stdin")
+	return r, nil
 }
 
 // stream opens a pipe that takes output.

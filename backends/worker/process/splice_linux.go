@@ -70,6 +70,16 @@ func (r *rush) took(moved int, pipe syscall.RawConn) {
 func (o *output) spliceFrom(pipe int) (moved int, err error) {
 	o.turn.Lock()
 	defer o.turn.Unlock()
+	if _, _, closed := o.state(); closed {
+		return 0, nil // somebody else took the end
+	}
+	if o.copied {
+		return 0, unix.EINVAL
+	}
+	defer func() {
+		// Whoever copies now has read what must come before anything that is spliced.
+		o.copied = err != nil && !errors.Is(err, unix.EAGAIN)
+	}()
 	if o.file == nil {
 		// A process that writes nothing gets no file.
 		if bytes, ended := peek(pipe); !bytes {
@@ -96,6 +106,33 @@ func (o *output) spliceFrom(pipe int) (moved int, err error) {
 		}
 		return int(n), nil
 	}
+}
+
+// takeRest takes what is left of the output of a process that has ended, and
+// reports true if that was its end. The goroutine that collects is on its way, but
+// to wait for it costs a change of threads.
+func (p *proc) takeRest() bool {
+	if p.out == nil || p.captures != nil || p.term != nil {
+		return false
+	}
+	c, err := p.outputs[0].SyscallConn()
+	if err != nil {
+		return false
+	}
+	ended := false
+	_ = c.Control(func(fd uintptr) { // fails when it is closed
+		for range restPieces {
+			moved, err := p.out.spliceFrom(int(fd))
+			if moved == 0 {
+				ended = err == nil
+				return
+			}
+		}
+	})
+	if ended {
+		p.drain()
+	}
+	return ended
 }
 
 // peek reports whether a pipe has bytes, and whether it has ended.

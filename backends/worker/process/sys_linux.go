@@ -88,8 +88,9 @@ func beReaper() error {
 	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 }
 
-// nextZombie is the pid of a child that has ended, 0 when there is none.
-func nextZombie() int {
+// nextZombie is the pid of a child that has ended, 0 when there is none, and
+// whether there is no child at all.
+func nextZombie() (pid int, childless bool) {
 	var info unix.Siginfo
 	for {
 		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
@@ -97,14 +98,14 @@ func nextZombie() int {
 			continue
 		}
 		if err != nil || info.Signo == 0 {
-			return 0
+			return 0, err == unix.ECHILD
 		}
 		// A siginfo_t for SIGCHLD: three numbers, padding to a pointer, the pid.
 		return int((*struct {
 			_   [3]int32
 			_   [unsafe.Sizeof(uintptr(0)) - 4]byte
 			pid int32
-		})(unsafe.Pointer(&info)).pid)
+		})(unsafe.Pointer(&info)).pid), false
 	}
 }
 

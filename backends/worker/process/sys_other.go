@@ -23,6 +23,7 @@ func childSignals() []os.Signal { return nil }
 
 const marksKnown = false
 
+func polled(*os.File) (*os.File, error)            { return nil, errors.ErrUnsupported }
 func resizeTerminal(*os.File, tool.TTY) error      { return errors.ErrUnsupported }
 func awaitEnd(int, int) error                      { return errors.ErrUnsupported }
 func reap(int) (int, string, error)                { return -1, "", errors.ErrUnsupported }
@@ -32,4 +33,4 @@ func signalExactly(procInfo, syscall.Signal) error { return errors.ErrUnsupporte
 func resume(procInfo)                              {}
 func sealDescriptors() error                       { return nil }
 func beReaper() error                              { return nil }
-func nextZombie() int                              { return 0 }
+func nextZombie() (pid int, childless bool)        { return 0, true }

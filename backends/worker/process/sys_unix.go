@@ -19,10 +19,26 @@ import (
 // ours makes a file of our end of a pipe or terminal, polled so that a read or
 // write of it can be given up.
 func ours(fd int, name string) (*os.File, error) {
-	if err := unix.SetNonblock(fd, true); err != nil {
+	// It has no other flag that this could take away.
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NONBLOCK); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return os.NewFile(uintptr(fd), name), nil
+}
+
+// polled is another file of f's pipe, polled as ours are.
+func polled(f *os.File) (*os.File, error) {
+	c, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	fd := -1
+	var failed error
+	err = c.Control(func(old uintptr) { fd, failed = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 3) })
+	if err = errors.Join(err, failed); err != nil {
+		return nil, err
+	}
+	return ours(fd, f.Name())
 }
 
 // openTerminal makes a terminal of the size. The slave is for the child, in
