@@ -30,6 +30,8 @@ func wireError(err error, r *request) *jsonrpc2.Error {
 		OutcomeUnknown: e.Kind == tool.OutcomeUnknown,
 		Hint:           e.Hint,
 		Path:           e.Path,
+		Reason:         protocol.Reason(e.Reason),
+		FuelRemaining:  e.FuelRemaining,
 	}
 	code := data.Kind.Code()
 	if e.Kind == tool.InvalidParams {

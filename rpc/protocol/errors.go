@@ -37,6 +37,7 @@ const (
 	CodeArtifactNotFound   Code = -32025
 	CodeProcessNotFound    Code = -32026
 	CodePathOutsideRoot    Code = -32027
+	CodeGuestFailed        Code = -32028
 )
 
 // Kind classifies an error for whoever has to act on it.
@@ -62,6 +63,7 @@ const (
 	KindArtifactNotFound   Kind = "artifactNotFound"
 	KindProcessNotFound    Kind = "processNotFound"
 	KindPathOutsideRoot    Kind = "pathOutsideRoot"
+	KindGuestFailed        Kind = "guestFailed" // a WebAssembly guest that was stopped; data.reason says by what
 	KindOverloaded         Kind = "overloaded"
 	KindCancelled          Kind = "cancelled"
 	KindInternal           Kind = "internal"
@@ -74,7 +76,7 @@ func (Kind) Values() []Kind {
 		KindBackendUnavailable, KindProtocolMismatch, KindEnvironmentLost, KindOutcomeUnknown,
 		KindToolNotFound, KindUnsupported, KindDenied, KindRateLimited, KindBudgetExhausted,
 		KindTimeout, KindArtifactTooLarge, KindArtifactNotFound, KindProcessNotFound,
-		KindPathOutsideRoot, KindOverloaded, KindCancelled, KindInternal,
+		KindPathOutsideRoot, KindGuestFailed, KindOverloaded, KindCancelled, KindInternal,
 	}
 }
 
@@ -118,6 +120,8 @@ func (k Kind) Code() Code {
 		return CodeProcessNotFound
 	case KindPathOutsideRoot:
 		return CodePathOutsideRoot
+	case KindGuestFailed:
+		return CodeGuestFailed
 	case KindOverloaded:
 		return CodeOverloaded
 	case KindCancelled:
@@ -148,6 +152,29 @@ type ErrorData struct {
 	// member of the parameters, such as "path" or "constraints.timeout", whose file
 	// stands in the message; otherwise the file, or the member of a configuration.
 	Path string `json:"path,omitzero"`
+	// Reason says what stopped a WebAssembly guest, with [KindGuestFailed].
+	Reason Reason `json:"reason,omitzero"`
+	// FuelRemaining is what was left of a guest's fuel, in instructions; it is there
+	// with [KindGuestFailed], and with [KindTimeout] where a guest ran.
+	FuelRemaining *uint64 `json:"fuelRemaining,omitzero"`
+}
+
+// Reason says what stopped a WebAssembly guest.
+type Reason string
+
+// The reasons.
+const (
+	ReasonOutOfFuel     Reason = "outOfFuel"
+	ReasonOutOfMemory   Reason = "outOfMemory"
+	ReasonStackOverflow Reason = "stackOverflow"
+	ReasonTrap          Reason = "trap"
+	ReasonOutputLimit   Reason = "outputLimit"
+	ReasonExitCode      Reason = "exitCode" // a registered tool that ended with another code than 0
+)
+
+// Values are all reasons, in the order of the documentation.
+func (Reason) Values() []Reason {
+	return []Reason{ReasonOutOfFuel, ReasonOutOfMemory, ReasonStackOverflow, ReasonTrap, ReasonOutputLimit, ReasonExitCode}
 }
 
 // Error is an error answer, and how a client of this protocol returns one.

@@ -121,6 +121,8 @@ type ToolMeta struct {
 	Backend    string `json:"backend"`
 	Profile    string `json:"profile"`
 	DurationMs int64  `json:"durationMs"`
+	// FuelRemaining is what was left of a WebAssembly tool's fuel, in instructions.
+	FuelRemaining *uint64 `json:"fuelRemaining,omitzero"`
 	// Tool is what the tool itself said beside its result.
 	Tool json.RawMessage `json:"tool,omitempty"`
 }

@@ -326,6 +326,13 @@ export interface ErrorData {
    * stands in the message; otherwise the file, or the member of a configuration.
    */
   path?: string;
+  /** reason says what stopped a WebAssembly guest, with KindGuestFailed. */
+  reason?: Reason;
+  /**
+   * fuelRemaining is what was left of a guest's fuel, in instructions; it is there
+   * with KindGuestFailed, and with KindTimeout where a guest ran.
+   */
+  fuelRemaining?: number;
 }
 
 /**
@@ -571,6 +578,7 @@ export type Kind =
   | "artifactNotFound"
   | "processNotFound"
   | "pathOutsideRoot"
+  | "guestFailed"
   | "overloaded"
   | "cancelled"
   | "internal";
@@ -883,6 +891,15 @@ export interface ProgressValue {
 /** RawObject is one JSON object that is passed on undecoded. */
 export type RawObject = Record<string, unknown>;
 
+/** Reason says what stopped a WebAssembly guest. */
+export type Reason =
+  | "outOfFuel"
+  | "outOfMemory"
+  | "stackOverflow"
+  | "trap"
+  | "outputLimit"
+  | "exitCode";
+
 /** Remember is for how long a decision counts. */
 export type Remember = "session";
 
@@ -1186,6 +1203,8 @@ export interface ToolMeta {
   backend: string;
   profile: string;
   durationMs: number;
+  /** fuelRemaining is what was left of a WebAssembly tool's fuel, in instructions. */
+  fuelRemaining?: number;
   /** tool is what the tool itself said beside its result. */
   tool?: unknown;
 }
@@ -1241,6 +1260,7 @@ export const ErrorCodes = {
   ArtifactNotFound: -32025,
   ProcessNotFound: -32026,
   PathOutsideRoot: -32027,
+  GuestFailed: -32028,
 } as const;
 
 /** Requests that a client makes, by method. */
