@@ -69,6 +69,9 @@ type Lacks struct {
 	// Jobs: job/run. The lack must be answered by an unsupported error that names
 	// jobs.
 	Jobs string
+	// Packs: tool packs. The lack must be answered by an unsupported error of the
+	// opening, which names the pack.
+	Packs string
 }
 
 // need is a set of what a test cannot do without.
@@ -81,6 +84,7 @@ const (
 	needReattach
 	needShared
 	needJobs
+	needPacks
 )
 
 // missing is why the environment does not have all of n, or "".
@@ -89,7 +93,7 @@ func (l Lacks) missing(n need) string {
 	for _, m := range []struct {
 		need   need
 		reason string
-	}{{needShell, l.Shell}, {needGit, l.Git}, {needLandlock, l.Landlock}, {needReattach, l.Reattach}, {needShared, l.Shared}, {needJobs, l.Jobs}} {
+	}{{needShell, l.Shell}, {needGit, l.Git}, {needLandlock, l.Landlock}, {needReattach, l.Reattach}, {needShared, l.Shared}, {needJobs, l.Jobs}, {needPacks, l.Packs}} {
 		if n&m.need != 0 && m.reason != "" {
 			why = append(why, m.reason)
 		}
@@ -114,7 +118,7 @@ func Run(t *testing.T, h Harness) {
 	}
 	for _, part := range [][]test{
 		fileTests(), pathTests(), searchTests(), commandTests(), processTests(),
-		confinementTests(), exportTests(), lifeTests(), loadTests(), sharedTests(), jobTests(),
+		confinementTests(), exportTests(), lifeTests(), loadTests(), sharedTests(), jobTests(), packTests(),
 	} {
 		for _, tt := range part {
 			t.Run(tt.name, func(t *testing.T) {

@@ -53,6 +53,13 @@ func testLacks(t *testing.T, h Harness) {
 		_, err := w.tryJob(w.Context(), backends.JobRequest{Argv: []string{"true"}})
 		w.refusal("job/run", err, "job", tool.Unsupported)
 	})
+	t.Run("Packs", func(t *testing.T) {
+		if h.Lacks.Packs == "" {
+			t.Log("it has tool packs")
+			return
+		}
+		lacksPacks(newWorld(t, h))
+	})
 	t.Run("Landlock", func(t *testing.T) {
 		if h.Lacks.Landlock == "" {
 			t.Log("it has Landlock")
