@@ -198,6 +198,16 @@ func (e *doubleEnvironment) Info() backends.Info {
 }
 
 func (e *doubleEnvironment) Tools(context.Context) ([]tool.Description, error) {
+	if e.kind == profile.WASM {
+		return []tool.Description{{Name: "lint", Group: tool.GroupPlugins}}, nil
+	}
+	if e.b.Profile.Name == "full" {
+		return []tool.Description{
+			{Name: "read_file", Group: tool.GroupFile, Annotations: tool.Annotations{ReadOnly: true}},
+			{Name: "write_file", Group: tool.GroupFile}, {Name: "grep", Group: tool.GroupSearch}, {Name: "bash", Group: tool.GroupShell},
+			{Name: "git", Group: tool.GroupGit}, {Name: "process", Group: tool.GroupProcess}, {Name: "own"},
+		}, nil
+	}
 	return []tool.Description{
 		{Name: "read_file", Group: tool.GroupFile, Annotations: tool.Annotations{ReadOnly: true}},
 		{Name: "write_file", Group: tool.GroupFile},
@@ -233,6 +243,18 @@ func (e *doubleEnvironment) Call(ctx context.Context, r tool.Request) (tool.Resu
 		}
 	case "fail":
 		return tool.Result{}, tool.Errorf(tool.Kind(a.Kind), "failed as asked")
+	case "bash", "git", "grep", "lint", "own":
+		if r.Name == "lint" && e.kind != profile.WASM || r.Name == "own" && e.b.Profile.Name != "full" {
+			break
+		}
+		return tool.Result{StructuredContent: json.RawMessage(`{"environment":"` + e.b.Environment + `"}`)}, nil
+	case "process":
+		if e.b.Profile.ContainerPolicy == profile.PolicyPerCall {
+			return tool.Result{}, tool.Errorf(tool.Unsupported, "there are no background processes")
+		}
+		list, _ := e.List(ctx)
+		raw, err := json.Marshal(map[string]any{"processes": list, "environment": e.b.Environment})
+		return tool.Result{StructuredContent: raw}, err
 	case "request":
 		raw, err := json.Marshal(r)
 		return tool.Result{StructuredContent: raw}, err

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"slices"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -109,4 +111,73 @@ func (p *place) listProcesses(ctx context.Context, env backends.Environment) ([]
 		all = append(all, p.view(r))
 	}
 	return all, nil
+}
+
+// processTool is what of the process tool's arguments says where it goes.
+type processTool struct {
+	Action string `json:"action"`
+	ID     string `json:"process_id"`
+}
+
+// processArguments reads them. What is wrong with them the tool itself will say.
+func processArguments(r CallRequest) processTool {
+	var a processTool
+	if json.Unmarshal(r.Arguments, &a) != nil {
+		return processTool{}
+	}
+	return a
+}
+
+// callAt makes a call in the place that was found for it. Background processes are
+// listed of all places at once.
+func (s *live) callAt(ctx context.Context, p *place, r CallRequest, callID string) (tool.Result, error) {
+	if !s.divided() || tool.GroupOf(r.Name) != tool.GroupProcess || processArguments(r).Action != "list" {
+		return p.call(ctx, r, callID)
+	}
+	result, err := p.call(ctx, r, callID)
+	if err != nil || result.IsError {
+		return result, err
+	}
+	for _, other := range s.lasting() {
+		if other == p {
+			continue
+		}
+		env, err := other.inhabited(ctx)
+		if env == nil && err == nil {
+			continue
+		}
+		var more tool.Result
+		if err == nil {
+			more, err = other.call(ctx, r, callID)
+		}
+		switch {
+		case tool.KindOf(err) == tool.Unsupported, err == nil && more.IsError:
+			continue // it has none
+		case err != nil:
+			return tool.Result{}, at(other.saved.Profile, err)
+		}
+		if result, err = withProcesses(result, more); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	return result, nil
+}
+
+// withProcesses is a list of processes with those of another one.
+func withProcesses(a, b tool.Result) (tool.Result, error) {
+	type listed struct {
+		Processes []json.RawMessage `json:"processes"`
+	}
+	var one, other listed
+	if err := errors.Join(json.Unmarshal(a.StructuredContent, &one), json.Unmarshal(b.StructuredContent, &other)); err != nil {
+		return a, tool.Errorf(tool.Internal, "an environment listed its processes in another form: %w", err)
+	}
+	if len(other.Processes) == 0 {
+		return a, nil
+	}
+	raw, err := json.Marshal(listed{slices.Concat(one.Processes, other.Processes)})
+	if err != nil {
+		return a, known(err)
+	}
+	return withText("process", tool.Result{StructuredContent: raw, Meta: a.Meta}), nil
 }

@@ -34,6 +34,7 @@ type rig struct {
 	world  *world
 	// programs, unless it is nil, is what docker environments run programs with.
 	programs *programs
+	more     []backends.Backend // beside local and docker
 	vars     []string
 	now      func() time.Time // the services' clock; nil is the real one
 }
@@ -103,7 +104,7 @@ func (r *rig) startWith(c config.Source) *service {
 	s.Manager, err = session.New(session.Options{
 		StateDir: filepath.Join(r.dir, "state"), RuntimeDir: filepath.Join(r.dir, "run"),
 		Config:   c,
-		Registry: backends.NewRegistry(r.world.backend(profile.Local), r.docker()),
+		Registry: backends.NewRegistry(append(r.more, r.world.backend(profile.Local), r.docker())...),
 		// The store is opened by each service, as two processes would.
 		Artifacts: store, Sink: s.sink,
 		Environ: func() []string { return r.vars },

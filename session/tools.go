@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -93,11 +92,8 @@ func (s *live) locate(ctx context.Context, p *place, r CallRequest) (*place, err
 	}
 	switch g := tool.GroupOf(r.Name); {
 	case g == tool.GroupProcess:
-		var a struct {
-			ID string `json:"process_id"`
-		}
-		// What is wrong with the arguments says the tool.
-		if json.Unmarshal(r.Arguments, &a) != nil || a.ID == "" {
+		a := processArguments(r)
+		if a.ID == "" {
 			return p, nil
 		}
 		holder, _, err := s.holderOf(ctx, p, a.ID, func(context.Context, *place, backends.Environment) (string, error) { return a.ID, nil })
