@@ -103,6 +103,7 @@ func (r *request) codeRun(ctx context.Context, p *protocol.CodeRunParams) (*prot
 		CallID:   p.CallID,
 		Actor:    toActor(p.Actor),
 		Mode:     tool.Mode(p.PermissionMode),
+		Confirm:  r.confirm(),
 		RunID:    p.RunID,
 		NodeName: p.NodeName,
 		Progress: progress.steps(),

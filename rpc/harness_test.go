@@ -71,10 +71,13 @@ func openDouble(dir string, d *double) func(context.Context, OpenOptions) (Servi
 		if err != nil {
 			return Services{}, err
 		}
+		if o.ConfigPath == "" {
+			o.ConfigPath = filepath.Join(dir, "config.json")
+		}
 		registry := backends.NewRegistry(d)
 		manager, err := session.New(session.Options{
 			StateDir: o.StateDir, RuntimeDir: filepath.Join(dir, "run"),
-			Config:   config.File(filepath.Join(dir, "config.json")),
+			Config:   config.File(o.ConfigPath),
 			Registry: registry, Artifacts: store, Sink: o.Sink, Log: o.Log,
 		})
 		if err != nil {

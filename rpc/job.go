@@ -37,6 +37,7 @@ func (r *request) jobRun(ctx context.Context, p *protocol.JobRunParams) (*protoc
 		Profile:     p.Profile,
 		Job:         job,
 		Constraints: constraints,
+		Confirm:     r.confirm(),
 		RunID:       p.RunID,
 		NodeName:    p.NodeName,
 		Progress:    progress.steps(),

@@ -50,6 +50,7 @@ func (r *request) initialize(ctx context.Context, p *protocol.InitializeParams) 
 			ProcessSubscribe: true,
 			Jobs:             true,
 			Programs:         true,
+			GuardConfirm:     true,
 		},
 		ConfigPath: opened.ConfigPath,
 	}, nil

@@ -41,6 +41,7 @@ func (r *request) processStart(ctx context.Context, p *protocol.ProcessStartPara
 		Label:       p.Label,
 		Actor:       toActor(p.Actor),
 		Mode:        tool.Mode(p.PermissionMode),
+		Confirm:     r.confirm(),
 	}
 	if p.TTY != nil {
 		start.TTY = &tool.TTY{Cols: p.TTY.Cols, Rows: p.TTY.Rows}

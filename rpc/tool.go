@@ -55,6 +55,7 @@ func (r *request) toolCall(ctx context.Context, p *protocol.ToolCallParams) (jso
 		Actor:       toActor(p.Actor),
 		Mode:        tool.Mode(p.PermissionMode),
 		Constraints: constraints,
+		Confirm:     r.confirm(),
 		RunID:       p.RunID,
 		NodeName:    p.NodeName,
 		Progress:    progress.steps(),
@@ -111,6 +112,10 @@ func appendResult(dst []byte, r session.CallResult) (jsonrpc2.RawMessage, error)
 	dst = appendText(dst, r.Profile)
 	dst = append(dst, `,"durationMs":`...)
 	dst = strconv.AppendInt(dst, r.Duration.Milliseconds(), 10)
+	if r.FuelRemaining != nil {
+		dst = append(dst, `,"fuelRemaining":`...)
+		dst = strconv.AppendUint(dst, *r.FuelRemaining, 10)
+	}
 	if len(r.Meta) > 0 {
 		dst = append(dst, `,"tool":`...)
 		dst = append(dst, r.Meta...)

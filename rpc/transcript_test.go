@@ -69,8 +69,16 @@ func playerOf(t *testing.T, h *harness) *player {
 	}
 }
 
-// put makes a file of the workspace.
-func (p *player) put(name string, data []byte) { p.h.files["/w/"+name] = data }
+// put makes a file of the workspace, but for the user's configuration.
+func (p *player) put(name string, data []byte) {
+	if name == "config.json" {
+		if err := os.WriteFile(filepath.Join(p.vars["dir"], name), data, 0o600); err != nil {
+			p.Fatal(err)
+		}
+		return
+	}
+	p.h.files["/w/"+name] = data
+}
 
 var lineKinds = regexp.MustCompile(`^(->|<-|=>|!|end) ?(.*)$`)
 
