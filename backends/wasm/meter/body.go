@@ -269,10 +269,14 @@ func (b *body) plain(at int, op byte) {
 	switch {
 	case op == opNop, op == opDrop, op == opSelect, op == opRefIsNull, op >= opI32Eqz && op <= opI64Extend32S:
 	case op == opCall:
-		b.called = true
-		b.replace(at, editCall, m.callee(r.index("function", m.functions)))
+		if i := r.index("function", m.functions); r.err == nil {
+			b.called = true
+			b.replace(at, editCall, m.callee(i))
+		}
 	case op == opRefFunc:
-		b.replace(at, editRefFunc, m.callee(r.index("function", m.functions)))
+		if i := r.index("function", m.functions); r.err == nil {
+			b.replace(at, editRefFunc, m.referee(i))
+		}
 	case op == opCallIndirect:
 		r.index("type", m.types)
 		r.index("table", len(m.tables))

@@ -42,6 +42,13 @@ func (m *module) callee(i uint32) uint32 {
 	return m.renumber(i)
 }
 
+// referee returns what the module refers to where it referred to a function before.
+func (m *module) referee(i uint32) uint32 {
+	is := m.callee(i)
+	m.referred[is] = true
+	return is
+}
+
 // entry returns what the host calls where it called a function before.
 func (m *module) entry(i uint32) uint32 {
 	if int(i) < m.imported {
@@ -142,10 +149,10 @@ type signature struct{ params, results string }
 
 // typeOfAdded returns the type of an added function.
 func (m *module) typeOfAdded(a added) uint32 {
-	switch {
-	case a.op == addedIn, a.op == addedOut:
+	switch a.op {
+	case addedIn, addedOut:
 		return m.typeOf[a.x]
-	case a.op == addedNeed, a.op == addedSpend:
+	case addedNeed, addedSpend:
 		return m.typeIndex(signature{"\x7e", ""})
 	default:
 		return m.typeIndex(m.rangedSignature(a))

@@ -23,12 +23,10 @@ const (
 
 // place returns where a section stands among the others.
 func place(id byte) int {
-	switch {
-	case id == sectionDataCount:
+	if id == sectionDataCount {
 		return sectionElement*2 + 1
-	default:
-		return int(id) * 2
 	}
+	return int(id) * 2
 }
 
 // Kinds of imports and exports.
@@ -77,6 +75,9 @@ type module struct {
 	// of their indices; signatures has the types that are.
 	addedIndex map[added]uint32
 	added      []added
+	// referred are the functions that bodies refer to without calling them, by their
+	// new indices.
+	referred   map[uint32]bool
 	signatures map[signature]uint32
 }
 

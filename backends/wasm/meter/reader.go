@@ -144,15 +144,13 @@ const (
 	typeEmpty = 0x40
 )
 
-func (r *reader) valueType() byte {
+func (r *reader) valueType() {
 	at := r.pos
-	t := r.byte()
-	switch t {
+	switch t := r.byte(); t {
 	case typeI32, typeI64, typeF32, typeF64, typeV128, typeFuncref, typeExternref:
 	default:
 		r.refuse(at, "value type %#x is not known", t)
 	}
-	return t
 }
 
 func (r *reader) refType() byte {

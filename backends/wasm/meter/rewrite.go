@@ -2,7 +2,9 @@ package meter
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 )
 
 func instrument(src []byte, o Options) (Module, error) {
@@ -12,7 +14,7 @@ func instrument(src []byte, o Options) (Module, error) {
 	if o.MaxTableElements == 0 {
 		o.MaxTableElements = DefaultMaxTableElements
 	}
-	m := &module{src: src, maxTable: o.MaxTableElements, addedIndex: map[added]uint32{}, signatures: map[signature]uint32{}}
+	m := &module{src: src, maxTable: o.MaxTableElements, addedIndex: map[added]uint32{}, signatures: map[signature]uint32{}, referred: map[uint32]bool{}}
 	if err := m.read(min(o.MaxSize, math.MaxInt32)); err != nil {
 		return Module{}, err
 	}
@@ -103,6 +105,17 @@ func (m *module) write() []byte {
 	exports := m.written[sectionExport]
 	exports.add(appendU32(append(appendName(nil, ExportFuel), kindGlobal), m.fuel()))
 
+	elements := m.written[sectionElement]
+	if len(m.referred) > 0 {
+		// An export declares a function that code may refer to; now that another one
+		// is exported in its place it has to be declared like this.
+		list := section{count: len(m.referred)}
+		for _, i := range slices.Sorted(maps.Keys(m.referred)) {
+			list.body = appendU32(list.body, i)
+		}
+		elements.add(append(appendU32([]byte{elementsPassive | elementsIndexed, 0}, uint32(list.count)), list.body...))
+	}
+
 	out := make([]byte, 0, len(m.src)+len(code.body)-len(code.body)/2)
 	out = append(out, header...)
 	out = m.written[sectionType].append(out, sectionType)
@@ -115,7 +128,7 @@ func (m *module) write() []byte {
 	if m.hasStart {
 		out = appendSection(out, sectionStart, appendU32(nil, m.start))
 	}
-	out = m.written[sectionElement].append(out, sectionElement)
+	out = elements.append(out, sectionElement)
 	if m.hasDataCount {
 		out = appendSection(out, sectionDataCount, appendU32(nil, uint32(m.dataSegments)))
 	}
