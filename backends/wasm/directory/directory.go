@@ -9,6 +9,7 @@
 package directory
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path"
@@ -233,7 +234,15 @@ func (d *Directory) Rename(from, to string) experimentalsys.Errno {
 		if old == "." || name == "." {
 			return experimentalsys.EINVAL
 		}
-		return d.root.Rename(old, name)
+		err := d.root.Rename(old, name)
+		if err == nil || !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		// Package os says no more than that something is there.
+		if info, statErr := d.root.Lstat(old); statErr == nil && !info.IsDir() {
+			return experimentalsys.EISDIR
+		}
+		return experimentalsys.ENOTEMPTY
 	})
 }
 
