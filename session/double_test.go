@@ -34,6 +34,10 @@ type world struct {
 	// shutdownErr is what Shutdown fails with.
 	shutdownErr, removeErr error
 	noFiles                bool // environments offer no FileSystem
+	// refuse and lose are what the next calls of tools fail with: before they did
+	// anything, and after.
+	refuse, lose []error
+	called       []string // tools, in order
 	startErr               error
 }
 
@@ -153,7 +157,7 @@ func (w *world) env(identity, session string) *doubleEnvironment {
 }
 
 // lose removes an environment behind everybody's back.
-func (w *world) lose(identity string) {
+func (w *world) destroy(identity string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.places, identity)
@@ -219,6 +223,26 @@ func (e *doubleEnvironment) Tools(context.Context) ([]tool.Description, error) {
 // Call has a few tools: "request" answers the request itself, "wait" ends with
 // its context, "fail" fails with the kind of its argument.
 func (e *doubleEnvironment) Call(ctx context.Context, r tool.Request) (tool.Result, error) {
+	next := func(list *[]error) (err error) {
+		e.w.set(func() {
+			if len(*list) > 0 {
+				err, *list = (*list)[0], (*list)[1:]
+			}
+		})
+		return err
+	}
+	e.w.set(func() { e.w.called = append(e.w.called, r.Name) })
+	if err := next(&e.w.refuse); err != nil {
+		return tool.Result{}, err
+	}
+	result, err := e.call(ctx, r)
+	if lost := next(&e.w.lose); lost != nil {
+		return tool.Result{}, lost
+	}
+	return result, err
+}
+
+func (e *doubleEnvironment) call(ctx context.Context, r tool.Request) (tool.Result, error) {
 	var a struct{ Path, Content, Kind string }
 	if err := json.Unmarshal(r.Arguments, &a); err != nil {
 		return tool.Result{}, tool.Errorf(tool.InvalidParams, "%w", err)

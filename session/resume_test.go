@@ -246,7 +246,7 @@ func TestLostEnvironment(t *testing.T) {
 	l := s.open(session.OpenRequest{Workspace: r.folder, Profile: "local"})
 	s.stop()
 	for _, lost := range []session.Session{v, w, x, l} {
-		r.world.lose(lost.EnvironmentID)
+		r.world.destroy(lost.EnvironmentID)
 	}
 	s = r.start()
 	_, _, err := s.Open(t.Context(), session.OpenRequest{SessionID: v.ID}, nil)

@@ -118,8 +118,8 @@ func TestSharedAfterTheIdleLimit(t *testing.T) {
 	never := s.open(session.OpenRequest{Workspace: r.folder, Profile: "shared", Deferred: true})
 	kept := s.open(session.OpenRequest{Workspace: r.folder, Profile: "both"})
 	s.stop()
-	r.world.lose(v.EnvironmentID)
-	r.world.lose(kept.EnvironmentID)
+	r.world.destroy(v.EnvironmentID)
+	r.world.destroy(kept.EnvironmentID)
 	s = r.start()
 	lost := func(ask session.OpenRequest) {
 		t.Helper()

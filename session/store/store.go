@@ -34,8 +34,9 @@ import (
 )
 
 // format is the version of the files, and formatPlaces that of a binding with
-// several places or limits of its own: a build that knows nothing of them refuses it,
-// and does not run everything in the first place, without limits.
+// several places, limits or a guard of its own, or registered tools: a build that
+// knows nothing of them refuses it, and does not run everything in the first place,
+// without limits, unguarded.
 const (
 	format       = 1
 	formatPlaces = 2
@@ -243,7 +244,7 @@ func (s *Store) Load(id string) (Session, error) {
 // made it.
 func (s *Store) Save(b Session) error {
 	b.Format = format
-	if len(b.Places) > 0 || b.ToolLimits != nil || b.JobLimits != nil {
+	if len(b.Places) > 0 || b.ToolLimits != nil || b.JobLimits != nil || len(b.Guard) > 0 || len(b.Plugins) > 0 {
 		b.Format = formatPlaces
 	}
 	return writeJSON(s.session(b.ID, "binding.json"), b)
