@@ -58,6 +58,9 @@ type Server struct {
 	outMu  sync.Mutex
 	out    []any         // Frames and process events for the pump
 	outHas chan struct{} // has an element when out grew
+	// outTurn is held from taking what is in out until it is written, so that it
+	// keeps its order.
+	outTurn sync.Mutex
 }
 
 // state is how far a connection's handshake is.
@@ -199,23 +202,7 @@ func (s *Server) post(item any) {
 // pump writes what was posted, until the connection ends and nothing is left.
 func (s *Server) pump() {
 	for {
-		s.outMu.Lock()
-		items := s.out
-		s.out = nil
-		s.outMu.Unlock()
-		for _, item := range items {
-			f, isFrame := item.(Frame)
-			if !isFrame {
-				f = Frame{Method: methodProcess}
-			} else {
-				item = nil
-			}
-			if err := s.writer.send(context.Background(), &f, item, nil); err != nil {
-				s.checkWrite()
-				s.o.Log.Warn("a frame was not sent", "method", f.Method, "error", err)
-			}
-		}
-		if len(items) > 0 {
+		if s.writePosted() {
 			continue
 		}
 		select {
@@ -229,6 +216,77 @@ func (s *Server) pump() {
 			}
 		}
 	}
+}
+
+// writePosted writes what was posted, and reports whether there was something.
+func (s *Server) writePosted() bool {
+	s.outTurn.Lock()
+	defer s.outTurn.Unlock()
+	items := s.posted()
+	for _, item := range items {
+		f, data := postedFrame(item)
+		if err := s.writer.send(context.Background(), &f, data, nil); err != nil {
+			s.notSent(f, err)
+		}
+	}
+	return len(items) > 0
+}
+
+// posted takes what was posted. The caller holds outTurn.
+func (s *Server) posted() []any {
+	s.outMu.Lock()
+	defer s.outMu.Unlock()
+	items := s.out
+	s.out = nil
+	return items
+}
+
+// postedFrame is the frame of what was posted, and its data.
+func postedFrame(item any) (f Frame, data any) {
+	if f, isFrame := item.(Frame); isFrame {
+		return f, nil
+	}
+	return Frame{Method: methodProcess}, item
+}
+
+func (s *Server) notSent(f Frame, err error) {
+	s.checkWrite()
+	s.o.Log.Warn("a frame was not sent", "method", f.Method, "error", err)
+}
+
+// sendReply writes a reply without a body, and before it, in one go, what was
+// posted: mostly the event that tells what the request did, for which the host
+// then wakes up once.
+func (s *Server) sendReply(f *Frame, data any) error {
+	if !s.outTurn.TryLock() {
+		return s.writer.send(context.Background(), f, data, nil)
+	}
+	defer s.outTurn.Unlock()
+	items := s.posted()
+	if len(items) == 0 {
+		return s.writer.send(context.Background(), f, data, nil)
+	}
+	var lines []byte
+	for _, item := range items {
+		f, data := postedFrame(item)
+		line, err := appendFrame(nil, &f, data)
+		if err != nil {
+			s.notSent(f, err)
+			continue
+		}
+		lines = append(lines, line...)
+	}
+	line, unencoded := appendFrame(nil, f, data)
+	if unencoded == nil {
+		lines = append(lines, line...)
+	}
+	if err := s.writer.sendLine(context.Background(), lines, nil); err != nil {
+		return err
+	}
+	if unencoded != nil {
+		return notSent{unencoded}
+	}
+	return nil
 }
 
 // hostHas reports whether the host announced the capability.
@@ -290,11 +348,14 @@ func (s *Server) reply(r *Request, resp Response, err error) {
 	}
 	f.Body = size
 	s.settle(r, size > 0)
-	if err := s.writer.send(context.Background(), &f, resp.Data, nil); err != nil {
-		s.unsent(r, err)
+	if size == 0 {
+		if err := s.sendReply(&f, resp.Data); err != nil {
+			s.unsent(r, err)
+		}
 		return
 	}
-	if size == 0 {
+	if err := s.writer.send(context.Background(), &f, resp.Data, nil); err != nil {
+		s.unsent(r, err)
 		return
 	}
 	defer s.forget(r)

@@ -77,6 +77,11 @@ func (w *Writer) send(ctx context.Context, f *Frame, data any, raw []byte) error
 	if len(raw) > 0 && len(raw) <= joinRaw {
 		line, raw = append(line, raw...), nil
 	}
+	return w.sendLine(ctx, line, raw)
+}
+
+// sendLine writes whole frames and the raw bytes that follow the last one.
+func (w *Writer) sendLine(ctx context.Context, line, raw []byte) error {
 	if err := w.acquire(ctx); err != nil {
 		return notSent{err}
 	}
