@@ -34,6 +34,9 @@ type Options struct {
 	// Dir is where jobs have their directories: absolute, and no command's to
 	// write. Where nothing in it may be executed they lie in the workspace.
 	Dir string
+	// NoExec reports whether nothing in a directory can be executed; nil asks the
+	// system.
+	NoExec func(dir string) bool
 	// Log takes what has no caller to return to; nil discards it.
 	Log *slog.Logger
 }
@@ -45,6 +48,9 @@ type Runner struct{ o Options }
 func New(o Options) *Runner {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.NoExec == nil {
+		o.NoExec = noexec
 	}
 	r := &Runner{o: o}
 	for _, dir := range []string{o.Dir, r.inWorkspace()} {

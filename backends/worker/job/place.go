@@ -37,7 +37,7 @@ func (r *Runner) newPlace() (*place, error) {
 	if err != nil {
 		return nil, tool.Errorf(tool.Internal, "make a directory for the job: %w", err).WithPath(r.o.Dir).WithDisk(r.o.Dir)
 	}
-	if !noexec(p.Dir) || noexec(r.o.Root.Dir()) {
+	if !r.o.NoExec(p.Dir) || r.o.NoExec(r.o.Root.Dir()) {
 		return p, nil
 	}
 	other, err := makePlace(r.inWorkspace())

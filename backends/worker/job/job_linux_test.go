@@ -1,0 +1,331 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+	"github.com/caisson-dev/caisson/backends/worker/process"
+	"github.com/caisson-dev/caisson/backends/worker/tools"
+	"github.com/caisson-dev/caisson/backends/worker/workspace"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a session that runs jobs.
+type rig struct {
+	*testing.T
+	runner    *Runner
+	root, dir string
+	exports   *tools.Exports
+}
+
+func newRig(t *testing.T, change func(*Options)) *rig {
+	t.Helper()
+	r := &rig{T: t, root: t.TempDir()}
+	state := t.TempDir()
+	r.dir = filepath.Join(state, "jobs")
+	root, err := workspace.Open(r.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	m, err := process.NewManager(process.Options{
+		StateDir: state, Session: "s", Root: r.root, Env: os.Environ(), DefaultMode: tool.Unconfined, Ceiling: tool.Unconfined,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	r.exports = tools.NewExports(filepath.Join(state, "exports"))
+	t.Cleanup(func() { r.exports.Close() })
+	o := Options{Root: root, Commands: m, Exports: r.exports, Dir: r.dir}
+	if change != nil {
+		change(&o)
+	}
+	r.runner = New(o)
+	return r
+}
+
+func (r *rig) run(q tool.JobRequest) tool.JobResult {
+	r.Helper()
+	result, err := r.runner.Run(r.Context(), q)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return result
+}
+
+func sh(lines ...string) tool.JobRequest {
+	return tool.JobRequest{Script: &tool.JobScript{Interpreter: "/bin/sh", Source: strings.Join(lines, "\n")}}
+}
+
+func paths(files []tool.JobFile) []string {
+	var all []string
+	for _, f := range files {
+		all = append(all, f.Path)
+	}
+	return all
+}
+
+// nothing checks that no job has left anything.
+func (r *rig) nothing() {
+	r.Helper()
+	for _, dir := range []string{r.dir, filepath.Join(r.root, ".caisson-jobs")} {
+		if entries, err := os.ReadDir(dir); err == nil {
+			r.Errorf("%s is left with %v", dir, entries)
+		}
+	}
+}
+
+// TestWherePrograms: a job's directory is where programs can be executed, and that
+// is the workspace where it must be.
+func TestWherePrograms(t *testing.T) {
+	for name, c := range map[string]struct {
+		noexec []string
+		want   string
+	}{
+		"anywhere":            {want: "state"},
+		"not in the state":    {noexec: []string{"state"}, want: "workspace"},
+		"nowhere":             {noexec: []string{"state", "workspace"}, want: "state"},
+		"not in the workpace": {noexec: []string{"workspace"}, want: "state"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(o *Options) {
+				root := o.Root.Dir()
+				o.NoExec = func(dir string) bool {
+					where := "state"
+					if dir == root || strings.HasPrefix(dir, root+"/") {
+						where = "workspace"
+					}
+					return slices.Contains(c.noexec, where)
+				}
+			})
+			q := tool.JobRequest{
+				Argv:   []string{"./bin/prog"},
+				Inputs: []tool.JobInput{{Path: "bin/prog", Data: []byte("#!/bin/sh\npwd; echo x > left\n")}},
+			}
+			got := r.run(q)
+			in := "state"
+			if strings.HasPrefix(string(got.Stdout), r.root+"/") {
+				in = "workspace"
+			}
+			if in != c.want || !slices.Equal(paths(got.Files), []string{"left"}) {
+				t.Errorf("it ran in the %s: %+v", in, got)
+			}
+			r.nothing()
+		})
+	}
+}
+
+// TestLeftovers: what a worker that died has left is removed by the next one, and
+// nothing that a living one has.
+func TestLeftovers(t *testing.T) {
+	root, state := t.TempDir(), t.TempDir()
+	held := map[string]*endpoint.Lock{}
+	for _, parent := range []string{filepath.Join(state, "jobs"), filepath.Join(root, ".caisson-jobs")} {
+		for _, name := range []string{"dead", "live", "old", "new"} {
+			dir := filepath.Join(parent, name)
+			if err := os.MkdirAll(filepath.Join(dir, "job", "work", "locked"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "job", "work", "locked", "f"), nil, 0o400); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(filepath.Join(dir, "job", "work", "locked"), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range []string{"dead", "live"} {
+			lock, err := endpoint.Acquire(t.Context(), filepath.Join(parent, name, lockFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == "live" {
+				held[parent] = lock
+			} else if err := lock.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		long := time.Now().Add(-2 * unlockedAge)
+		if err := os.Chtimes(filepath.Join(parent, "old"), long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open, err := workspace.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	New(Options{Root: open, Dir: filepath.Join(state, "jobs")})
+	for parent, lock := range held {
+		entries, err := os.ReadDir(parent)
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		if err != nil || !slices.Equal(names, []string{"live", "new"}) {
+			t.Errorf("%s has %q, %v", parent, names, err)
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Error(err)
+		}
+		for _, name := range names {
+			if err := removeTree(parent, name); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestRemoval: a job that locks its directories, or has many of them, is removed
+// all the same.
+func TestRemoval(t *testing.T) {
+	r := newRig(t, nil)
+	got := r.run(sh(`mkdir -p a/b/c && echo x > a/b/c/f && chmod 0 a/b/c/f && chmod 500 a/b/c && chmod 0 a/b && ln -s / root`,
+		`mkdir -p "$TMPDIR/x/y" && chmod 500 "$TMPDIR/x"`))
+	if got.ExitCode != 0 {
+		t.Errorf("%+v", got)
+	}
+	r.nothing()
+}
+
+// TestCollection: what comes back was in the directory and is a file; all else is
+// left out or counted.
+func TestCollection(t *testing.T) {
+	r := newRig(t, nil)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q := sh(`echo x > plain && ln -s plain inside && ln -s `+secret+` outside && ln -s `+filepath.Dir(secret)+` dir && mkfifo pipe && mkdir empty`,
+		`printf 'x' > "$(printf 'not-\377-text')"`, `echo changed > in`, `echo new > script.sh.bak`)
+	q.Inputs = []tool.JobInput{{Path: "in", Data: []byte("in")}}
+	for _, globs := range [][]string{nil, {"**"}, {"*"}, {"*", "./*", "**/*"}} {
+		q.Collect = globs
+		got := r.run(q)
+		if want := []string{"bytes:not-%FF-text", "plain", "script.sh.bak"}; !slices.Equal(paths(got.Files), want) || got.FilesDropped != 0 {
+			t.Errorf("%q collects %q and drops %d, want %q", globs, paths(got.Files), got.FilesDropped, want)
+		}
+		for _, f := range got.Files {
+			if err := r.exports.Release(f.Token); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	q = sh(`i=0; while [ $i -lt 110 ]; do mkdir d && cd d && : > f; i=$((i+1)); done`)
+	got := r.run(q)
+	if n := len(got.Files); n < 100 || n > 101 || got.FilesDropped != 1 {
+		t.Errorf("of 110 files in 110 directories %d came, %d dropped", n, got.FilesDropped)
+	}
+	if got := r.run(sh(`mkdir d d.d; : > d/x; : > d.d/x; : > d.x; : > d-x`)); !slices.Equal(paths(got.Files), []string{"d-x", "d.d/x", "d.x", "d/x"}) {
+		t.Errorf("the order is %q", paths(got.Files))
+	}
+	got = r.run(sh(fmt.Sprintf(`i=0; while [ $i -lt %d ]; do : > f$i; i=$((i+1)); done; : > a; chmod 0 f0`, maxFiles+3)))
+	if n := len(got.Files); n != maxFiles || got.FilesDropped != 4 {
+		t.Errorf("of %d files %d came, %d dropped", maxFiles+4, n, got.FilesDropped)
+	}
+	r.nothing()
+}
+
+// TestScriptsAndVariables: the script disturbs no input, is beside them for those
+// who import, and Python leaves nothing.
+func TestScriptsAndVariables(t *testing.T) {
+	r := newRig(t, nil)
+	q := sh(`echo "$0"; cat script.sh job-script.sh/x; echo "$PYTHONDONTWRITEBYTECODE"`)
+	q.Inputs = []tool.JobInput{{Path: "script.sh", Data: []byte("mine\n")}, {Path: "job-script.sh/x", Data: []byte("mine too\n")}}
+	got := r.run(q)
+	lines := strings.Split(string(got.Stdout), "\n")
+	if !strings.HasSuffix(lines[0], "/work/job-job-script.sh") || !slices.Equal(lines[1:4], []string{"mine", "mine too", "1"}) || len(got.Files) != 0 {
+		t.Errorf("%+v", got)
+	}
+	q.Environment = map[string]string{"PYTHONDONTWRITEBYTECODE": ""}
+	if got := r.run(q); !strings.HasSuffix(string(got.Stdout), "mine too\n\n") {
+		t.Errorf("a variable of the job's own: %q", got.Stdout)
+	}
+	for interpreter, want := range map[string]string{"/usr/bin/python3": "script.py", "node": "script.js", "bash": "script.sh", "awk": "script"} {
+		if got := scriptName(tool.JobRequest{Script: &tool.JobScript{Interpreter: interpreter}}); got != want {
+			t.Errorf("a script for %s is called %s", interpreter, got)
+		}
+	}
+	r.nothing()
+}
+
+// TestSnapshots: what was collected is what it was when the job ended.
+func TestSnapshots(t *testing.T) {
+	r := newRig(t, nil)
+	q := sh(`echo then > kept`)
+	q.CWD, q.Collect = ".", []string{"kept"}
+	got := r.run(q)
+	if err := os.WriteFile(filepath.Join(r.root, "kept"), []byte("later"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	content, size, err := r.exports.Open(got.Files[0].Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer content.Close()
+	if data, err := io.ReadAll(content); string(data) != "then\n" || size != 5 || err != nil {
+		t.Errorf("the snapshot is %q, %v", data, err)
+	}
+}
+
+// TestCancelled: a job that is cancelled while it runs, or while its files are
+// collected, leaves no snapshot and no directory.
+func TestCancelled(t *testing.T) {
+	r := newRig(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	started := filepath.Join(r.root, "started")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.runner.Run(ctx, sh(`echo x > left; : > `+started+`; sleep 600`))
+		ended <- err
+	}()
+	for deadline := time.Now().Add(time.Minute); ; {
+		if _, err := os.Stat(started); err == nil {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal("it does not start")
+		}
+	}
+	cancel()
+	if err := <-ended; tool.KindOf(err) != tool.Cancelled {
+		t.Errorf("it ended with %v", err)
+	}
+	r.nothing()
+
+	if err := os.WriteFile(filepath.Join(r.root, "f"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(r.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	c := collector{exports: r.exports, root: root}
+	c.walk(t.Context(), ".", 0)
+	if len(c.files) == 0 {
+		t.Fatal("nothing is collected")
+	}
+	token := c.files[0].Token
+	if files, _, err := c.collect(ctx); tool.KindOf(err) != tool.Cancelled || files != nil {
+		t.Errorf("a cancelled collection: %v, %v", files, err)
+	}
+	if _, err := r.exports.Size(token); tool.KindOf(err) != tool.ArtifactNotFound {
+		t.Errorf("its snapshots are left: %v", err)
+	}
+}
