@@ -31,7 +31,7 @@ XDG_STATE_HOME. Commands are run in the mode standard or, where that is
 refused, in unconfined: they only print, sleep and write below the root. What the
 program leaves running is reported and ended.
 
-Exit code 1 when a clause is broken.`,
+Exit code 1 when a clause is broken, or when the program is no adapter.`,
 		Example: `  caisson adapter check -- python3 adapter.py
   caisson adapter check --clause cancel --clause token-wrong -- ./adapter
   caisson adapter check --list`,
@@ -46,7 +46,11 @@ Exit code 1 when a clause is broken.`,
 				return a.printClauses(asJSON)
 			}
 			o.Command = args
+			o.Progress = func(text string) { fmt.Fprintln(a.errs, "caisson: "+text) }
 			report, err := check.Run(cmd.Context(), o)
+			if errors.Is(err, check.ErrNoClause) {
+				return usagef("%w; caisson adapter check --list names them", err)
+			}
 			if err != nil && len(report.Results) == 0 {
 				return err
 			}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -105,11 +106,16 @@ func driven(c Clause, all []Clause) (names []string) {
 	}
 	for _, like := range all {
 		giant := like.Name == "long-frame" && c.Name != like.Name && c.Name != "malformed"
-		if (like.Section == c.Section || slices.Contains(everywhere, c.Name)) && !giant {
+		if (like.Section == c.Section || !alone(like.Name) || slices.Contains(everywhere, c.Name)) && !giant {
 			names = append(names, like.Name)
 		}
 	}
 	return names
+}
+
+func alone(name string) bool {
+	all := clauses()
+	return all[slices.IndexFunc(all, func(c clause) bool { return c.Name == name })].alone
 }
 
 // TestWhole: the adapter that all of them are made of offers everything and breaks
@@ -173,6 +179,56 @@ func TestHangs(t *testing.T) {
 	}
 }
 
+// TestNoAdapter: a program that is none is told from one that takes its time as soon
+// as it says or does what no adapter does, with what shows it.
+func TestNoAdapter(t *testing.T) {
+	t.Parallel()
+	relay := append(interpreter(t), "../../../testdata/adapters/broken/relay.py")
+	relay = relay[:len(relay):len(relay)]
+	for name, test := range map[string]struct {
+		command []string
+		words   []string
+	}{
+		"echo":     {[]string{"cat"}, []string{"no adapter", "no reply to initialize", "sends back what it is sent", "→", "[token]"}},
+		"ends":     {[]string{"true"}, []string{"no adapter", "it has exited with 0"}},
+		"fails":    {[]string{"/bin/sh", "-c", "echo what is wrong >&2; exit 3"}, []string{"no adapter", "exit status 3", "what is wrong"}},
+		"closes":   {[]string{"/bin/sh", "-c", "exec >&-; exec sleep 300"}, []string{"no adapter", "runs on"}},
+		"floods":   {[]string{"yes"}, []string{"no adapter", "are no frames", `"y\n"`, "← y"}},
+		"one line": {[]string{"/bin/sh", "-c", `yes | tr -d "\n"`}, []string{"no adapter", "16 MiB"}},
+		"missing":  {[]string{"./no-such-program"}, []string{"no adapter", "cannot be started", "no-such-program"}},
+		// These begin as adapters do.
+		"dies later":   {append(relay, "2", "dies"), []string{"answers initialize", "no reply to execute", "exit status 9", "this is the end", "← "}},
+		"floods later": {append(relay, "2", "floods"), []string{"answers initialize", "no reply to execute", "are no frames"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := patient(test.command...)
+			o.Patience = 10 * time.Minute // nothing of this waits for a reply
+			_, err := Run(t.Context(), o)
+			if err == nil {
+				t.Fatal("it is one")
+			}
+			for _, words := range test.words {
+				if !strings.Contains(err.Error(), words) {
+					t.Errorf("it does not say %q: %v", words, err)
+				}
+			}
+		})
+	}
+}
+
+// TestSlowAdapter: who waits for a first reply is told so, once.
+func TestSlowAdapter(t *testing.T) {
+	t.Parallel()
+	var told []string
+	o := patient("/bin/sh", "-c", "cat >/dev/null")
+	o.Patience, o.Ending = (noticing+time.Second)/starting, time.Second
+	o.Progress = func(text string) { told = append(told, text) }
+	if _, err := Run(t.Context(), o); err == nil || len(told) != 1 || !strings.Contains(told[0], "no reply to initialize") {
+		t.Errorf("told %q, %v", told, err)
+	}
+}
+
 // TestChoice: one clause alone, and none that there is not.
 func TestChoice(t *testing.T) {
 	t.Parallel()
@@ -183,8 +239,8 @@ func TestChoice(t *testing.T) {
 		t.Errorf("%+v, %v", report, err)
 	}
 	o.Clauses = []string{"no-such-clause"}
-	if _, err := Run(t.Context(), o); err == nil {
-		t.Error("there is no such clause")
+	if _, err := Run(t.Context(), o); !errors.Is(err, ErrNoClause) {
+		t.Errorf("there is no such clause: %v", err)
 	}
 	if _, err := Run(t.Context(), Options{}); err == nil {
 		t.Error("there is no command")

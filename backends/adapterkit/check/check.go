@@ -38,6 +38,9 @@ type Options struct {
 	// Patience, Ending and Parallel are as the constants; 0 means those.
 	Patience, Ending time.Duration
 	Parallel         int
+	// Progress, unless it is nil, is told once that the adapter takes its time to
+	// answer at all.
+	Progress func(string)
 }
 
 // variableMark is the variable of commands that has the marker: it is in what they
@@ -100,6 +103,9 @@ func (r Report) Count(v Verdict) (n int) {
 	return n
 }
 
+// ErrNoClause is what a choice of clauses fails with that has one that there is not.
+var ErrNoClause = errors.New("there is no clause")
+
 // Clauses are all clauses, in the order of the protocol's document.
 func Clauses() []Clause {
 	var list []Clause
@@ -147,7 +153,7 @@ func choose(names []string) ([]clause, error) {
 	all := clauses()
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(c clause) bool { return c.Name == name }) {
-			return nil, fmt.Errorf("there is no clause %q", name)
+			return nil, fmt.Errorf("%w %q", ErrNoClause, name)
 		}
 	}
 	if len(names) > 0 {
@@ -164,6 +170,8 @@ type run struct {
 	// found.
 	marker string
 	known  knowledge
+
+	late sync.Once // for Progress
 
 	mu sync.Mutex
 	// noted are breaches that showed while another clause was driven.
@@ -228,10 +236,12 @@ func (r *run) all(ctx context.Context, chosen []clause) (Report, error) {
 // acquaint makes the first connection and learns what the others need to know.
 func (r *run) acquaint(ctx context.Context) (*peer, error) {
 	var p *peer
+	trouble := "no adapter"
 	t := &trial{run: r, ctx: ctx, clause: clause{Clause: Clause{Name: "initialize"}}}
 	v := t.judge(func() {
 		p = t.open()
 		r.known.capabilities = t.initialize(p).Capabilities
+		trouble = "an adapter that answers initialize and nothing after it"
 		t.peer = p
 		r.known.local = p.rootIsHere()
 		for _, mode := range []string{"standard", "unconfined"} {
@@ -246,9 +256,19 @@ func (r *run) acquaint(ctx context.Context) (*peer, error) {
 			p.wedged.Store(true)
 			p.close()
 		}
-		return nil, fmt.Errorf("no adapter: %s\n%s", v.Detail, strings.Join(append(v.Frames, v.Stderr), "\n"))
+		return nil, fmt.Errorf("%s: %s%s", trouble, v.Detail, v.proof())
 	}
 	return p, nil
+}
+
+// slowly tells that an adapter has said nothing yet.
+func (r *run) slowly(method string, patience time.Duration) {
+	if r.Progress == nil {
+		return
+	}
+	r.late.Do(func() {
+		r.Progress(fmt.Sprintf("no reply to %s after %v; the first one may take %v", method, noticing, patience))
+	})
 }
 
 // connected is a new connection for the clauses that share one.

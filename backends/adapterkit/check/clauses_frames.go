@@ -55,6 +55,10 @@ func ending() []clause {
 			}
 			t.want(!errors.Is(t.peer.end(t.Ending), program.ErrKilled), "it must exit when its input ends, and has not within %v", t.Ending)
 		}).apart(),
+		rule("exit-code", sectionEnding, "it exits with 0 when nothing is left of the session", func(t *trial) {
+			err := t.peer.end(t.Ending)
+			t.want(err == nil || errors.Is(err, program.ErrKilled), "another exit code than 0 says that something of the session is left, and there was nothing: %v", err)
+		}).apart(),
 		rule("workspace-removed", sectionInitialize, "with remove_workspace_on_exit the root goes when it ends", func(t *trial) {
 			p := t.open()
 			t.peer = p

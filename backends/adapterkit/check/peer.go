@@ -37,8 +37,16 @@ const (
 	// looking is how often it is looked whether something has come about.
 	looking = 20 * time.Millisecond
 	// starting is how many times longer than others the first reply of an adapter may
-	// take: it may have to load, or to make a machine.
+	// take: it may have to load, or to make a machine. When it has not come after
+	// noticing, whoever waits is told so.
 	starting = 6
+	noticing = 3 * time.Second
+	// exiting is how long the end of an adapter's output waits for the exit that
+	// explains it.
+	exiting = time.Second
+	// maxJunk is how much of what is no frame an adapter may say beside its frames
+	// before it is no adapter: as much as before the first one.
+	maxJunk = wire.MaxBanner
 )
 
 // peer is an adapter that was started, and the connection to it.
@@ -61,6 +69,7 @@ type peer struct {
 
 	mu        sync.Mutex
 	trial     *trial
+	spoiled   string   // why what it says is not listened to any more
 	log       []string // frames of the trial
 	dropped   int      // how many more there were
 	next      int
@@ -271,30 +280,39 @@ func (p *peer) shown() []string {
 	return slices.Clone(p.log)
 }
 
-// read takes what the adapter sends, until its output ends.
+// read takes what the adapter sends, until its output ends or is none of an
+// adapter's.
 func (p *peer) read() {
 	defer close(p.ended)
 	in := bufio.NewReaderSize(p.program, 64<<10)
-	banner, noisy := 0, false
+	junk, first := 0, ""
 	for {
 		line, err := readLine(in)
-		if len(line) > 0 {
-			var f frame
-			isFrame := json.Unmarshal(line, &f) == nil && line[0] == '{' && f.ID != nil
-			switch {
-			case p.closing.Load(): // the end is the program's to read
-			case isFrame:
-				banner = wire.MaxBanner
-				p.heard.Store(true)
+		var f frame
+		switch {
+		case p.closing.Load() || len(line) == 0: // the end is the program's to read
+		case errors.Is(err, errLong):
+			p.spoil("a line of its output is longer than a frame may be: more than 16 MiB")
+			return
+		case json.Unmarshal(line, &f) == nil && line[0] == '{' && f.ID != nil:
+			if !p.heard.Swap(true) {
+				junk, first = 0, "" // a banner
+			}
+			p.record("←", line)
+			if p.take(f, in); p.spoilt() != "" {
+				return
+			}
+		default:
+			if junk += len(line); first == "" {
+				first = p.redact(string(line[:min(len(line), 4*shownBytes)]))
 				p.record("←", line)
-				p.take(f, in)
-			case banner+len(line) <= wire.MaxBanner:
-				banner += len(line)
-			case noisy: // that was said
-			default:
-				noisy = true
-				p.record("←", line)
-				p.run.note(clauseFramesOnly, fmt.Sprintf("its output must be frames and nothing else, but it said %.120q", p.redact(string(line))), p)
+				if p.heard.Load() {
+					p.run.note(clauseFramesOnly, fmt.Sprintf("its output must be frames and nothing else, but it said %.120q", first), p)
+				}
+			}
+			if junk > maxJunk {
+				p.spoil(fmt.Sprintf("more than %d KiB of its output are no frames, such as %.120q", maxJunk>>10, first))
+				return
 			}
 		}
 		if err != nil {
@@ -303,12 +321,51 @@ func (p *peer) read() {
 	}
 }
 
-// readLine reads a line of at most what a frame may have; more is cut.
+// spoil says that the adapter is none, and why. It is not listened to any more.
+func (p *peer) spoil(why string) {
+	p.wedged.Store(true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spoiled = why
+}
+
+func (p *peer) spoilt() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.spoiled
+}
+
+// over says why nothing more comes from an adapter whose output has ended.
+func (p *peer) over() string {
+	if why := p.spoilt(); why != "" {
+		return why
+	}
+	timer := time.NewTimer(exiting)
+	defer timer.Stop()
+	select {
+	case <-p.program.Exited():
+	case <-timer.C:
+		return "it closed its output, and runs on"
+	}
+	var exit *program.ExitError
+	if errors.As(p.program.Err(), &exit) {
+		return "it has exited: " + exit.State
+	}
+	return "it has exited with 0"
+}
+
+// errLong is a line that is longer than a frame may be.
+var errLong = errors.New("too long for a frame")
+
+// readLine reads a line of at most what a frame may have.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := in.ReadSlice('\n')
-		line = append(line, part[:min(len(part), wire.MaxFrame-len(line))]...)
+		if len(line)+len(part) > wire.MaxFrame {
+			return line, errLong
+		}
+		line = append(line, part...)
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			return line, err
 		}
@@ -338,6 +395,8 @@ func (p *peer) take(f frame, in io.Reader) {
 	case "body":
 		p.piece(*f.ID, raw)
 	case "body_taken": // what is sent here is never that long
+	case "initialize":
+		p.spoil("it sends back what it is sent, instead of answering it")
 	}
 }
 

@@ -20,16 +20,10 @@ func (r Report) Print(w io.Writer) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", result.Name, result.Section, result.Verdict, result.Says)
 	}
 	_ = table.Flush() // into memory
+	r.printMissing(&b)
 	for _, result := range r.Results {
-		if result.Verdict != Broken {
-			continue
-		}
-		fmt.Fprintf(&b, "\n%s (%s) is broken: %s\n", result.Name, result.Section, result.Detail)
-		for _, f := range result.Frames {
-			fmt.Fprintf(&b, "  %s\n", f)
-		}
-		if said := strings.TrimSpace(result.Stderr); said != "" {
-			fmt.Fprintf(&b, "  stderr:\n    %s\n", strings.ReplaceAll(said, "\n", "\n    "))
+		if result.Verdict == Broken {
+			fmt.Fprintf(&b, "\n%s (%s) is broken: %s%s\n", result.Name, result.Section, result.Detail, result.proof())
 		}
 	}
 	for _, left := range r.Left {
@@ -38,4 +32,38 @@ func (r Report) Print(w io.Writer) error {
 	fmt.Fprintf(&b, "\n%d kept, %d broken, %d not offered\n", r.Count(Kept), r.Count(Broken), r.Count(NotOffered))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// printMissing says why clauses are not offered, once for each reason.
+func (r Report) printMissing(b *strings.Builder) {
+	var reasons []string
+	names := make(map[string][]string)
+	for _, result := range r.Results {
+		if result.Verdict != NotOffered {
+			continue
+		}
+		if names[result.Detail] == nil {
+			reasons = append(reasons, result.Detail)
+		}
+		names[result.Detail] = append(names[result.Detail], result.Name)
+	}
+	for i, reason := range reasons {
+		if i == 0 {
+			b.WriteString("\nnot offered:\n")
+		}
+		fmt.Fprintf(b, "  %s: %s\n", strings.Join(names[reason], ", "), reason)
+	}
+}
+
+// proof is what shows a breach: the frames, and what the adapter said, in lines of
+// their own.
+func (r Result) proof() string {
+	var b strings.Builder
+	for _, f := range r.Frames {
+		b.WriteString("\n  " + f)
+	}
+	if said := strings.TrimSpace(r.Stderr); said != "" {
+		b.WriteString("\n  stderr:\n    " + strings.ReplaceAll(said, "\n", "\n    "))
+	}
+	return b.String()
 }

@@ -185,23 +185,30 @@ func (o *on) await(w *waiting) reply {
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	select {
-	case f := <-w.replies:
-		return f
-	case <-o.peer.ended:
-		select { // the reply may have been the last word
+	late := time.NewTimer(noticing)
+	defer late.Stop()
+	for {
+		select {
 		case f := <-w.replies:
 			return f
-		default:
+		case <-o.peer.ended:
+			select { // the reply may have been the last word
+			case f := <-w.replies:
+				return f
+			default:
+			}
+			o.broken("no reply to %s: %s", w.method, o.peer.over())
+		case <-timer.C:
+			o.peer.wedged.Store(true)
+			o.broken("no reply to %s in %v", w.method, patience)
+		case <-late.C:
+			if !o.peer.heard.Load() {
+				o.slowly(w.method, patience)
+			}
+		case <-o.ctx.Done():
+			o.broken("interrupted")
 		}
-		o.broken("no reply to %s: the adapter closed its output", w.method)
-	case <-timer.C:
-		o.peer.wedged.Store(true)
-		o.broken("no reply to %s in %v", w.method, patience)
-	case <-o.ctx.Done():
-		o.broken("interrupted")
 	}
-	return reply{}
 }
 
 // must asks for what the adapter has to be able to do.

@@ -665,6 +665,12 @@ class WaitsForRequests(Whole):
         pass
 
 
+@breaks("exit-code")
+class ExitsWithOne(Whole):
+    def end(self, code):
+        super().end(1)
+
+
 @breaks("processes-end")
 class LeavesProcesses(Whole):
     def finish(self):
