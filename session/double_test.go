@@ -38,7 +38,8 @@ type world struct {
 	// anything, and after.
 	refuse, lose []error
 	called       []string // tools, in order
-	startErr               error
+	jobs         []ranJob // in order
+	startErr     error
 }
 
 // place is one environment of the world.
