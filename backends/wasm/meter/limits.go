@@ -7,8 +7,8 @@ const (
 	// DefaultMaxSize is the largest module, in bytes: 30 times a small Go program.
 	DefaultMaxSize = 64 << 20
 	// MaxGrowth and MaxGrowthBytes bound what comes out: so many times what went in,
-	// and so many bytes. Programs grow by a quarter; what is nothing but branches and
-	// calls would grow by 8.
+	// and so many bytes. Programs grow by a quarter; what is nothing but empty loops
+	// would grow by 6.
 	MaxGrowth      = 4
 	MaxGrowthBytes = 1 << 20
 	// DefaultMaxTableElements is 8 MiB of references. The table of a large program

@@ -10,8 +10,9 @@ var ErrOutOfFuel = errors.New("out of fuel")
 // the host's garbage collector have to wait.
 const DefaultSlice = 1 << 20
 
-// MaxFuel is the most fuel that a run can have: 300 years at a nanosecond each.
-const MaxFuel = 1<<63 - 1
+// MaxFuel is the most fuel that a run can have: 146 years at a nanosecond each. Twice as
+// much is still a positive number.
+const MaxFuel = 1 << 62
 
 // Tank is the fuel of one run on the host's side of [ImportRefuel]. It is not safe
 // for concurrent use; a run has one thread.
@@ -50,9 +51,6 @@ func (t *Tank) Refuel(fuel, need uint64) (uint64, error) {
 	}
 	// More than the slice only where more is missing.
 	grant := min(t.reserve, max(t.slice, missing))
-	if holds > MaxFuel-grant {
-		grant = missing
-	}
 	t.reserve -= grant
 	return uint64(holds + grant), nil
 }
