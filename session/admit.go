@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"slices"
 	"sync"
 	"time"
 
@@ -156,7 +155,7 @@ func (s *live) admit(ctx context.Context, p *place, x *Execution) (settle func()
 	if err != nil || g == nil && lists == nil {
 		return settle, err
 	}
-	call, err := s.guardCall(p, x)
+	call, err := s.guardCall(ctx, p, x)
 	if err != nil {
 		return settle, err
 	}
@@ -197,7 +196,7 @@ func (s *live) asking(x *Execution) guard.Ask {
 }
 
 // guardCall is the execution as the guard sees it.
-func (s *live) guardCall(p *place, x *Execution) (guard.Call, error) {
+func (s *live) guardCall(ctx context.Context, p *place, x *Execution) (guard.Call, error) {
 	a := x.admission
 	c := guard.Call{ID: x.CallID, Tool: a.tool, Actor: x.Actor.Kind, Mode: a.mode, Files: a.files}
 	switch {
@@ -207,7 +206,11 @@ func (s *live) guardCall(p *place, x *Execution) (guard.Call, error) {
 		c.Also = []string{"shell.bash"}
 	case a.tool == "":
 		group := tool.GroupOf(x.Tool)
-		if s.isRegistered(x.Tool) && group != tool.GroupPlugins {
+		own, err := s.isOwn(ctx, x.Tool)
+		if err != nil {
+			return c, err
+		}
+		if own && group != tool.GroupPlugins {
 			// A registered tool that hides a built-in one is refused as both.
 			c.Also = []string{toolName{group, x.Tool}.String()}
 			group = tool.GroupPlugins
@@ -242,11 +245,14 @@ func (s *live) directory(p *place) string {
 	return ""
 }
 
-// isRegistered reports whether the session has the tool from a module.
-func (s *live) isRegistered(name string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.saved.Plugins, func(p store.Plugin) bool { return p.Name == name })
+// isOwn reports whether the session has the tool from a module or a pack. What packs
+// have is known once their environment is open.
+func (s *live) isOwn(ctx context.Context, name string) (bool, error) {
+	if s.registeredTool(name) != nil {
+		return true, nil
+	}
+	p, err := s.packPlace(ctx, name, nil)
+	return p != nil, err
 }
 
 // lists are the commands that a local profile allows and denies.

@@ -116,16 +116,24 @@ func (m *Manager) Call(ctx context.Context, r CallRequest) (CallResult, error) {
 		admission: &admission{mode: r.Mode, arguments: given(r.Arguments), confirm: r.Confirm},
 	}
 	var result CallResult
-	p, err := s.placeFor(tool.GroupOf(r.Name), r.Name)
+	t := s.registeredTool(r.Name)
+	p, err := s.home(t, r.Name)
 	if err != nil {
 		return CallResult{}, err
 	}
-	err = s.execute(ctx, p, x, func(ctx context.Context, x *Execution) error {
-		p, err := s.locate(ctx, p, r)
-		x.in(p)
+	err = s.execute(ctx, p, x, func(ctx context.Context, x *Execution) (err error) {
+		p := p
+		if t == nil {
+			p, err = s.locate(ctx, p, r)
+			x.in(p)
+		}
 		result = CallResult{CallID: x.CallID, Backend: x.Backend, Profile: x.Profile}
 		if err == nil {
-			result.Result, err = s.callAt(ctx, p, r, x.CallID)
+			if t != nil {
+				result.Result, err = s.callRegistered(ctx, t, r, x.CallID)
+			} else {
+				result.Result, err = s.callAt(ctx, p, r, x.CallID)
+			}
 			x.admission.output = returned(result.Result)
 		}
 		result.Duration = m.o.Now().Sub(x.StartedAt)
@@ -223,7 +231,7 @@ func (s *live) execute(ctx context.Context, p *place, x Execution, f func(ctx co
 		settle()
 	}
 	if err != nil {
-		err = at(profile.Profile{Name: x.Profile, Backend: x.Backend}, err)
+		err = s.explained(profile.Profile{Name: x.Profile, Backend: x.Backend}, err)
 	}
 
 	s.mu.Lock()
@@ -241,6 +249,29 @@ func (s *live) execute(ctx context.Context, p *place, x Execution, f func(ctx co
 
 // call does what a tool call asks for.
 func (p *place) call(ctx context.Context, r CallRequest, callID string) (tool.Result, error) {
+	return p.callWith(ctx, r, callID, p.reads(r.Name), func(ctx context.Context, env backends.Environment, request tool.Request) (tool.Result, error) {
+		if request.Mode == tool.ReadOnly {
+			if err := p.refuseWrites(ctx, env, r.Name); err != nil {
+				return tool.Result{}, err
+			}
+		}
+		result, err := env.Call(ctx, request)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		if export, ok := exported(r.Name, result); ok {
+			return p.present(ctx, env, r.Arguments, export)
+		}
+		return withText(r.Name, result), nil
+	})
+}
+
+// caller runs a tool in an environment.
+type caller func(ctx context.Context, env backends.Environment, request tool.Request) (tool.Result, error)
+
+// callWith has the tool run in the place, within the limits of the place and the
+// call.
+func (p *place) callWith(ctx context.Context, r CallRequest, callID string, reads func(context.Context, backends.Environment) bool, run caller) (tool.Result, error) {
 	if err := r.Constraints.forCall("constraints"); err != nil {
 		return tool.Result{}, err
 	}
@@ -262,22 +293,10 @@ func (p *place) call(ctx context.Context, r CallRequest, callID string) (tool.Re
 		request.MaxOutputBytes = min(request.MaxOutputBytes, n)
 	}
 	var result tool.Result
-	err = p.use(ctx, use{progress: r.Progress, reads: p.reads(r.Name), budget: budget}, func(env backends.Environment, left time.Duration) error {
-		if mode == tool.ReadOnly {
-			if err := p.refuseWrites(ctx, env, r.Name); err != nil {
-				return err
-			}
-		}
+	err = p.use(ctx, use{progress: r.Progress, reads: reads, budget: budget}, func(env backends.Environment, left time.Duration) error {
 		request.Timeout = left
-		if result, err = env.Call(ctx, request); err != nil {
-			return err
-		}
-		if export, ok := exported(r.Name, result); ok {
-			result, err = p.present(ctx, env, r.Arguments, export)
-			return err
-		}
-		result = withText(r.Name, result)
-		return nil
+		result, err = run(ctx, env, request)
+		return err
 	})
 	if err != nil {
 		return tool.Result{}, err

@@ -212,6 +212,13 @@ func (p *place) provision(ctx context.Context, backend backends.Backend, progres
 	if err != nil {
 		return nil, known(err)
 	}
+	if err := p.checkPacks(ctx, env); err != nil {
+		err = errors.Join(err, env.Shutdown(ctx))
+		if !b.Provisioned {
+			err = errors.Join(err, backend.Remove(ctx, b))
+		}
+		return nil, known(err)
+	}
 	if !b.Provisioned {
 		if err := st.MarkProvisioned(saved.Environment, true); err != nil {
 			return nil, known(errors.Join(err, env.Shutdown(ctx), backend.Remove(ctx, b)))
@@ -292,7 +299,7 @@ func (p *place) binding() (backends.Binding, error) {
 	return backends.Binding{
 		Session: p.s.id, Environment: identity, Profile: p.profile(),
 		WorkspaceFolder: p.s.folder, Provisioned: is,
-		StateDir: dir, RuntimeDir: p.s.m.o.RuntimeDir, Store: st.ID(),
+		StateDir: dir, RuntimeDir: p.s.m.o.RuntimeDir, Store: st.ID(), Packs: p.packsOf(),
 		Secrets: backends.Secrets{Token: token},
 	}, nil
 }

@@ -131,6 +131,9 @@ func processArguments(r CallRequest) processTool {
 // callAt makes a call in the place that was found for it. Background processes are
 // listed of all places at once.
 func (s *live) callAt(ctx context.Context, p *place, r CallRequest, callID string) (tool.Result, error) {
+	if refused, err := p.checkArguments(ctx, r); err != nil || refused != nil {
+		return refusal(refused), err
+	}
 	if !s.divided() || tool.GroupOf(r.Name) != tool.GroupProcess || processArguments(r).Action != "list" {
 		return p.call(ctx, r, callID)
 	}

@@ -32,6 +32,9 @@ type live struct {
 	// starts are the operations that start processes just now.
 	starts claims
 
+	// registry is the tools from modules.
+	registry registry
+
 	// admitted is what the guard knows of the session.
 	admitted admitted
 

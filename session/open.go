@@ -66,7 +66,7 @@ func checkLabels(labels map[string]string) error {
 
 // create makes a new session.
 func (m *Manager) create(ctx context.Context, r OpenRequest, p backends.Progress) (Session, bool, error) {
-	saved, err := m.plan(r)
+	saved, err := m.plan(ctx, r)
 	if err != nil {
 		return Session{}, false, err
 	}

@@ -131,7 +131,6 @@ func TestBadConfiguration(t *testing.T) {
 func TestNothingIsIgnored(t *testing.T) {
 	for name, text := range map[string]string{
 		"plugins":       `{"tools": {"plugins": [{"name": "bash", "wasm": "/bash.wasm"}]}}`,
-		"packs":         `{"tools": {"packs": [{"name": "lint", "command": "lint", "profiles": ["local"]}]}}`,
 		"allowed hosts": `{"execution_environments": {"default": "box", "profiles": {"box": {"backend": "docker", "image": "a", "network": "enabled", "allowed_hosts": ["example.org"]}}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {

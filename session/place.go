@@ -102,7 +102,8 @@ func (s *live) places() []*place {
 	return append([]*place{s.main}, s.beside...)
 }
 
-// lasting are the places but those for one use.
+// lasting are the places but those for one use, and those where nothing but
+// registered tools runs.
 func (s *live) lasting() []*place {
-	return slices.DeleteFunc(s.places(), func(p *place) bool { return p.saved.OneOff })
+	return slices.DeleteFunc(s.places(), func(p *place) bool { return p.saved.OneOff || p.saved.Plugins })
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -14,7 +15,7 @@ import (
 
 // plan decides all about a new session: its own place, those that overrides send
 // tools to, and the limits of each. It creates nothing.
-func (m *Manager) plan(r OpenRequest) (store.Session, error) {
+func (m *Manager) plan(ctx context.Context, r OpenRequest) (store.Session, error) {
 	c, err := m.o.Config.Load()
 	if err != nil {
 		return store.Session{}, known(err)
@@ -59,6 +60,9 @@ func (m *Manager) plan(r OpenRequest) (store.Session, error) {
 	if err := bind.overrides(); err != nil {
 		return store.Session{}, err
 	}
+	if err := bind.tools(ctx); err != nil {
+		return store.Session{}, err
+	}
 	return s, nil
 }
 
@@ -74,7 +78,7 @@ type binder struct {
 // place binds the session to an environment of the profile, within the project's
 // limits and the session's.
 func (b *binder) place(p profile.Profile) (store.Place, error) {
-	if err := enforceable(b.c, b.project, p); err != nil {
+	if err := enforceable(p); err != nil {
 		return store.Place{}, err
 	}
 	p, err := p.Constrain(b.project.Limits)
@@ -183,31 +187,10 @@ func (m *Manager) profile(c *config.Config, name string) (profile.Profile, error
 
 // enforceable refuses what is configured and cannot be enforced: it would look
 // like protection and be none.
-func enforceable(c *config.Config, project config.Project, p profile.Profile) error {
-	const hint = "Take it out of the configuration to open the session without it."
-	switch {
-	case len(p.AllowedHosts) > 0:
+func enforceable(p profile.Profile) error {
+	if len(p.AllowedHosts) > 0 {
 		return tool.Errorf(tool.Unsupported, "profile %q: allowed_hosts cannot be enforced by this build", p.Name).
 			WithHint("Choose the network none or enabled.").WithPath("allowed_hosts")
 	}
-	if tools := toolsBeside(c, p); len(tools) > 0 {
-		return tool.Errorf(tool.Unsupported, "the tools that are configured (%s) cannot be offered by this build", strings.Join(tools, ", ")).
-			WithHint(hint).WithPath("tools")
-	}
 	return nil
-}
-
-// toolsBeside names the tools beside the built-in ones that a session on the
-// profile would have. One that is left out may leave a built-in one of the same
-// name in its place.
-func toolsBeside(c *config.Config, p profile.Profile) (names []string) {
-	for _, plugin := range c.Tools.Plugins {
-		names = append(names, plugin.Name)
-	}
-	for _, pack := range c.Tools.Packs {
-		if slices.Contains(pack.Profiles, p.Name) {
-			names = append(names, pack.Name)
-		}
-	}
-	return names
 }

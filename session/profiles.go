@@ -58,7 +58,7 @@ func (m *Manager) CheckProfile(ctx context.Context, name string) (backends.Healt
 	if _, err := p.Environment(m.o.Environ()); err != nil {
 		missing = append(missing, failedCheck("variables", err))
 	}
-	if err := enforceable(c, config.Project{}, p); err != nil {
+	if err := enforceable(p); err != nil {
 		missing = append(missing, failedCheck("configuration", err))
 	}
 	h := backend.Check(ctx, p)

@@ -39,7 +39,7 @@ func (s *live) offers(ctx context.Context) ([]Tool, error) {
 			all = append(all, Tool{d, p.saved.Profile.Name})
 		}
 	}
-	return all, nil
+	return s.visible(all), nil
 }
 
 // firstOf is the first error of a list that has one.
@@ -67,6 +67,9 @@ func (p *place) offers(ctx context.Context) ([]tool.Description, error) {
 	}
 	list = slices.Clone(list)
 	return slices.DeleteFunc(list, func(d tool.Description) bool {
+		if len(p.saved.Packs) > 0 && d.Group == tool.GroupPlugins {
+			return false // a pack's tools are where the pack is
+		}
 		to, err := p.s.placeFor(groupOf(d), d.Name)
 		return err != nil || to != p
 	}), nil
@@ -87,6 +90,11 @@ func (s *live) divided() bool { return len(s.routes) > 0 }
 // locate finds the place that a call goes to where its tool's name alone does not
 // say: p is what that says.
 func (s *live) locate(ctx context.Context, p *place, r CallRequest) (*place, error) {
+	if owner, err := s.packPlace(ctx, r.Name, r.Progress); owner != nil {
+		return owner, nil
+	} else if err != nil {
+		return p, err
+	}
 	if !s.divided() {
 		return p, nil
 	}

@@ -185,6 +185,9 @@ func (s *Store) Blob(sum string) (string, error) {
 	return s.blob(sum), nil
 }
 
+// Path is where the file of a module or source is, or was.
+func (s *Store) Path(sum string) string { return s.blob(sum) }
+
 // Hold keeps a blob from being swept for the next hour, and fails like Blob.
 func (s *Store) Hold(ctx context.Context, sum string) error {
 	return s.locked(ctx, func() error {

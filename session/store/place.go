@@ -22,6 +22,8 @@ type Place struct {
 	// in it, so that one that was removed and made anew by others is not taken
 	// for it.
 	Incarnation string `json:"incarnation,omitempty"`
+	// Plugins says that nothing but registered tools runs there.
+	Plugins bool `json:"plugins_only,omitempty"`
 	// Packs are the tool packs in it.
 	Packs []Pack `json:"packs,omitempty"`
 	// OneOff says that the environment was made for one job. It is removed with

@@ -5,9 +5,16 @@ package store
 type Plugin struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
-	// Profile is that of the session's place where it runs; "" is the place that
-	// runs the session's plugins.
-	Profile string `json:"profile,omitempty"`
+	// Tools are what it offers, so that they hide what they hid before even when the
+	// module is gone.
+	Tools []PluginTool `json:"tools"`
+}
+
+// PluginTool is one tool of a plugin.
+type PluginTool struct {
+	Name string `json:"name"`
+	// Profile is that of the session's place where it runs.
+	Profile string `json:"profile"`
 }
 
 // Pack is an executable inside a place that offers tools.
