@@ -153,5 +153,3 @@ func failed(t testing.TB, err error) *tool.Error {
 	}
 	return e
 }
-
-func playService(string) error { return nil }

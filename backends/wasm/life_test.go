@@ -1,0 +1,330 @@
+//go:build unix
+
+package wasm
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wasm/engine"
+)
+
+// pid is the process id of the engine, 0 for none.
+func (p *engineProcess) pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current == nil {
+		return 0
+	}
+	return p.current.program.Pid()
+}
+
+// gone waits until a process is gone, and fails when it stays.
+func gone(t testing.TB, pid int) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for alive(pid) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d is still there", pid)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+// alive reports whether a process is there and no zombie.
+func alive(pid int) bool {
+	if runtime.GOOS == "linux" {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return false
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ")
+		return !strings.HasPrefix(rest, "Z")
+	}
+	return syscall.Kill(pid, 0) == nil
+}
+
+// holding starts a guest that never ends, in a fresh environment.
+func holding(t *testing.T) (e *environment, ended <-chan error) {
+	t.Helper()
+	dir := t.TempDir()
+	e = open(t, binding(t, pure(t, preopen(dir, "")+`,"max_fuel":1000000000000000,"max_execution_time":"1h"`)))
+	result := make(chan error, 1)
+	go func() {
+		_, err := e.RunModule(context.Background(), request(t, "hold", "/work/running"))
+		result <- err
+	}()
+	await(t, filepath.Join(dir, "running"))
+	return e, result
+}
+
+// TestEngineKilled kills the engine while a guest runs.
+func TestEngineKilled(t *testing.T) {
+	e, ended := holding(t)
+	pid := e.engine.pid()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	err := <-ended
+	if got := failed(t, err); got.Kind != tool.OutcomeUnknown || !strings.Contains(got.Message, "signal: killed") {
+		t.Errorf("%s: %v", got.Kind, got)
+	}
+	out, err := e.RunModule(t.Context(), request(t, "args"))
+	if err != nil || e.engine.pid() == pid || out.ExitCode != 0 {
+		t.Errorf("the next call: %v", err)
+	}
+}
+
+// TestEngineKilledIdle kills the engine while nothing runs: nobody is told.
+func TestEngineKilledIdle(t *testing.T) {
+	e := open(t, binding(t, pure(t, "")))
+	for range 3 {
+		if _, err := e.RunModule(t.Context(), written(t, handmade(1))); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(e.engine.pid(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		<-e.engine.current.client.Done()
+	}
+}
+
+// TestDetach ends a guest that runs, and its engine.
+func TestDetach(t *testing.T) {
+	e, ended := holding(t)
+	pid := e.engine.pid()
+	if err := e.Detach(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; tool.KindOf(err) != tool.Cancelled && tool.KindOf(err) != tool.OutcomeUnknown {
+		t.Errorf("the call ended with %v", err)
+	}
+	gone(t, pid)
+	if _, err := e.RunModule(t.Context(), request(t, "args")); tool.KindOf(err) != tool.Cancelled {
+		t.Errorf("a call afterwards: %v", err)
+	}
+}
+
+// TestIdle ends the engine after the profile's lifetime, and starts another one.
+func TestIdle(t *testing.T) {
+	at := binding(t, pure(t, ""))
+	at.Profile.Lifetime = 50 * time.Millisecond
+	e := open(t, at)
+	r := written(t, handmade(1))
+	if _, err := e.RunModule(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(patience)
+	for e.engine.pid() != 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("the engine is still there")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if _, err := e.RunModule(t.Context(), r); err != nil {
+		t.Error(err)
+	}
+}
+
+// playService is a service that runs an endless guest until it is killed. It says
+// the process id of its engine.
+func playService(file string) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var r struct {
+		Binding backends.Binding
+		Request backends.ModuleRequest
+		Cache   string
+		Running string
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		return err
+	}
+	opened, err := New(Options{CacheDir: r.Cache}).Open(context.Background(), r.Binding, nil)
+	if err != nil {
+		return err
+	}
+	e := opened.(*environment)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := e.RunModule(context.Background(), r.Request)
+		failed <- err
+	}()
+	for {
+		if _, err := os.Stat(r.Running); err == nil {
+			break
+		}
+		select {
+		case err := <-failed:
+			return fmt.Errorf("the guest ended: %w", err)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	fmt.Println(e.engine.pid())
+	select {}
+}
+
+// TestServiceKilled kills a service while its guest runs: the engine, which has
+// nobody to answer to, goes with it.
+func TestServiceKilled(t *testing.T) {
+	dir := t.TempDir()
+	running := filepath.Join(dir, "running")
+	input, err := json.Marshal(map[string]any{
+		"Binding": binding(t, pure(t, preopen(dir, "")+`,"max_fuel":1000000000000000,"max_execution_time":"1h"`)),
+		"Request": request(t, "hold", "/work/running"), "Cache": options().CacheDir, "Running": running,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "service.json")
+	if err := os.WriteFile(file, input, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	service := exec.Command(os.Args[0], "service", file)
+	service.Stderr = os.Stderr
+	out, err := service.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := service.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	killed := service.Process.Kill()
+	if err != nil || killed != nil {
+		t.Fatal(err, killed)
+	}
+	_ = service.Wait() // killed
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone(t, pid)
+}
+
+// TestCache compiles once for all services of a user.
+func TestCache(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "cache")
+	r := written(t, handmade(1))
+	run := func() (problem string, err error) {
+		t.Helper()
+		o := options()
+		o.CacheDir = cache
+		e, err := New(o).Open(t.Context(), binding(t, pure(t, "")), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Detach(t.Context())
+		_, err = e.(*environment).RunModule(t.Context(), r)
+		return e.(*environment).engine.cacheProblem(), err
+	}
+	if problem, err := run(); problem != "" || err != nil {
+		t.Fatal(problem, err)
+	}
+	kept := filepath.Join(cache, engine.CacheVersion(), r.SHA256+".wasm")
+	info, err := os.Stat(filepath.Dir(kept))
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Fatalf("the cache is %v (%v)", info, err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Fatal(err)
+	}
+	// What is in the cache is believed: the module itself is not looked at again.
+	if err := os.Remove(r.Path); err != nil {
+		t.Fatal(err)
+	}
+	if problem, err := run(); problem != "" || err != nil {
+		t.Error(problem, err)
+	}
+	// A directory that others can use is not.
+	if err := os.Chmod(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	problem, err := run()
+	if !strings.Contains(problem, "others must have no rights there") {
+		t.Errorf("a cache that others can read: %q", problem)
+	}
+	if tool.KindOf(err) != tool.ConfigInvalid {
+		t.Errorf("it was used: %v", err)
+	}
+}
+
+func TestPrune(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "cache")
+	b := New(Options{CacheDir: cache})
+	if found, err := b.Prune(t.Context(), backends.PruneOptions{}); err != nil || len(found) > 0 {
+		t.Fatal(found, err)
+	}
+	old, used := filepath.Join(cache, "v0.0.1-meter0"), filepath.Join(cache, engine.CacheVersion())
+	fresh := filepath.Join(cache, "v9.9.9-meter9")
+	long := time.Now().Add(-2 * staleAge)
+	for _, dir := range []string{old, used, fresh} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if dir != fresh {
+			if err := os.Chtimes(dir, long, long); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, dry := range []bool{true, false} {
+		found, err := b.Prune(t.Context(), backends.PruneOptions{DryRun: dry})
+		if err != nil || len(found) != 1 || found[0].ID != old || found[0].Kind != "cache" {
+			t.Fatal(found, err)
+		}
+		if _, err := os.Stat(old); (err == nil) != dry {
+			t.Errorf("dry run %v: %v", dry, err)
+		}
+	}
+	for _, dir := range []string{used, fresh} {
+		if _, err := os.Stat(dir); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	dir, module := t.TempDir(), written(t, handmade(1)).Path
+	members := fmt.Sprintf(`,"modules":[%q],"preopens":["/work::%s:ro","/folder::${workspaceFolder}"]`, module, dir)
+	o := options()
+	o.Log = slog.New(slog.DiscardHandler)
+	h := New(o).Check(t.Context(), pure(t, members))
+	if !h.OK || len(h.Checks) != 6 || h.Duration <= 0 {
+		t.Errorf("%+v", h)
+	}
+	h = New(o).Check(t.Context(), pure(t, `,"modules":["/none/module.wasm"],"preopens":["/work::/none","/file::`+module+`"]`))
+	bad := map[string]bool{}
+	for _, c := range h.Checks {
+		bad[c.Name] = !c.OK && c.Hint != "" && c.Detail != ""
+	}
+	if h.OK || !bad["directory /work"] || !bad["directory /file"] || !bad["module module"] || bad["engine"] {
+		t.Errorf("%+v", h)
+	}
+	o.Executable = filepath.Join(dir, "none")
+	if h = New(o).Check(t.Context(), pure(t, "")); h.OK || h.Checks[1].OK || h.Checks[1].Hint == "" {
+		t.Errorf("%+v", h)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("no time"))
+	if h = New(options()).Check(ctx, pure(t, "")); h.OK {
+		t.Errorf("without time: %+v", h)
+	}
+}
