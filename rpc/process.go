@@ -41,6 +41,9 @@ func (r *request) processStart(ctx context.Context, p *protocol.ProcessStartPara
 		Label:       p.Label,
 		Actor:       toActor(p.Actor),
 		Mode:        tool.Mode(p.PermissionMode),
+		CallID:      p.CallID,
+		RunID:       p.RunID,
+		NodeName:    p.NodeName,
 		Confirm:     r.confirm(),
 	}
 	if p.TTY != nil {

@@ -199,7 +199,11 @@ type doubleEnvironment struct {
 }
 
 func (e *doubleEnvironment) Info() backends.Info {
-	return backends.Info{Backend: e.kind, Environment: e.b.Environment, Root: "/double"}
+	root := "/double"
+	if e.b.Profile.HostWorkspace != "" {
+		root = e.b.Profile.Workspace
+	}
+	return backends.Info{Backend: e.kind, Environment: e.b.Environment, Root: root}
 }
 
 func (e *doubleEnvironment) Tools(context.Context) ([]tool.Description, error) {

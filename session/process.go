@@ -111,7 +111,11 @@ type StartProcess struct {
 	Label       string
 	Actor       tool.Actor
 	Mode        tool.Mode
-	Confirm     Confirm // as in [CallRequest]
+	// CallID, RunID and NodeName are as in [CallRequest].
+	CallID   string
+	RunID    string
+	NodeName string
+	Confirm  Confirm // as in [CallRequest]
 }
 
 // ReadProcess says which output to read. With Offset it reads forward from

@@ -36,7 +36,7 @@ func (m *Manager) withPlace(ctx context.Context, id string, g tool.Group, name s
 			return err
 		}
 		err = p.use(ctx, u, func(env backends.Environment, _ time.Duration) error { return f(ctx, p, env) })
-		return at(p.saved.Profile, known(err))
+		return s.explained(p.saved.Profile, known(err))
 	})
 }
 

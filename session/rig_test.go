@@ -172,6 +172,7 @@ type recorder struct {
 	executions []string // "started NAME", "completed NAME", "failed NAME KIND"
 	failures   []session.Execution
 	started    []session.Execution
+	completed  []session.Execution
 	processes  []session.ProcessEvent
 	published  []artifacts.Artifact
 	previews   []artifacts.Preview
@@ -202,7 +203,10 @@ func (r *recorder) ExecutionStarted(x session.Execution) {
 }
 
 func (r *recorder) ExecutionCompleted(x session.Execution) {
-	r.record(func() { r.executions = append(r.executions, "completed "+x.Tool) })
+	r.record(func() {
+		r.executions = append(r.executions, "completed "+x.Tool)
+		r.completed = append(r.completed, x)
+	})
 }
 
 func (r *recorder) ExecutionFailed(x session.Execution) {

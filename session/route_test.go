@@ -138,7 +138,7 @@ func TestToolsOfPlaces(t *testing.T) {
 		}
 	}
 	// An environment's own tool that goes there by its name is found.
-	r.write(r.config, strings.Replace(dividedConfig, `"git.*": "full"`, `"plugins.own": "full"`, 1))
+	r.write(r.config, strings.Replace(dividedConfig, `"git.*": "full"`, `"?lugins.own": "full"`, 1))
 	v = s.open(session.OpenRequest{Workspace: r.folder})
 	if in := r.ranIn(s.call(v.ID, "own", `{}`)); in != "full" {
 		t.Errorf("own ran in %s", in)
@@ -428,7 +428,7 @@ func TestEndOfPlaces(t *testing.T) {
 // the session works.
 func TestLostPlace(t *testing.T) {
 	r := newDividedRig(t)
-	r.write(r.config, strings.Replace(dividedConfig, `"shell.*": "box", "git.*": "full", "plugins.*": "pure"`, `"plugins.*": "apart"`, 1))
+	r.write(r.config, strings.Replace(dividedConfig, `"shell.*": "box", "git.*": "full", "plugins.*": "pure"`, `"*.nothing": "apart"`, 1))
 	s := r.start()
 	v := s.open(session.OpenRequest{Workspace: r.folder})
 	_, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "nothing"})
@@ -478,7 +478,7 @@ func TestOneDirectory(t *testing.T) {
 		{"through a link", `"shell.*": "linked"`, "", false, nil},
 		{"mounted twice", `"shell.*": "linked"`, "mounted", false, nil},
 		{"read by a guest", `"file.read_file": "guest"`, "", false, nil},
-		{"plugins may be anywhere", `"plugins.*": "apart"`, "", false, nil},
+		{"plugins may be anywhere", `"plugins.*": "blind"`, "", false, nil},
 		{"all goes to one", `"*": "apart"`, "", false, nil},
 		{"a folder below", `"shell.*": "below"`, "", true, []string{"file.read_file", "shell.bash", `"local"`, `"below"`, r.folder}},
 		{"another folder", `"shell.*": "elsewhere"`, "", true, []string{"/srv"}},
@@ -555,6 +555,57 @@ func TestOverrideThatCannotBe(t *testing.T) {
 			}
 		default:
 			t.Errorf("opened %s", p.Name)
+		}
+	}
+}
+
+// A path that is right in another environment of the session is told how to be right
+// everywhere.
+func TestPathsOfPlaces(t *testing.T) {
+	r := newDividedRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder})
+	s.call(v.ID, "bash", `{}`)
+	for path, want := range map[string]string{
+		"/workspace/a/b": "as a/b:", "/workspace": "as .:", "/workspaces/a": "", "/etc/passwd": "", "../a": "",
+	} {
+		r.world.set(func() { r.world.refuse = []error{tool.Errorf(tool.PathOutsideRoot, "outside").WithPath(path)} })
+		_, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "read_file"})
+		wantKind(t, err, tool.PathOutsideRoot)
+		e, _ := errors.AsType[*tool.Error](err)
+		if at, _ := errors.AsType[*session.PlaceError](err); at == nil || at.Profile != "local" {
+			t.Errorf("the error is about %+v", at)
+		}
+		if (want == "") != (e.Hint == "") || !strings.Contains(e.Hint, want) {
+			t.Errorf("%s: hint %q, want %q", path, e.Hint, want)
+		}
+	}
+}
+
+// The ids that a caller gives stand in both events of whatever runs.
+func TestIDsInEvents(t *testing.T) {
+	r := newDividedRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder})
+	if _, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "bash", CallID: "bash", RunID: "run", NodeName: "node"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.StartProcess(t.Context(), session.StartProcess{SessionID: v.ID, Command: "x", CallID: "process.start", RunID: "run", NodeName: "node"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.RunJob(t.Context(), session.JobRequest{
+		SessionID: v.ID, Job: backends.JobRequest{ID: "shell.job", Argv: []string{"x"}}, RunID: "run", NodeName: "node",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	s.sink.mu.Lock()
+	defer s.sink.mu.Unlock()
+	if len(s.sink.started) != 3 || len(s.sink.completed) != 3 {
+		t.Fatalf("%d started, %d completed", len(s.sink.started), len(s.sink.completed))
+	}
+	for _, x := range append(s.sink.started, s.sink.completed...) {
+		if x.CallID != x.Tool || x.RunID != "run" || x.NodeName != "node" || x.SessionID != v.ID || x.Profile != "box" || x.Backend != "docker" {
+			t.Errorf("event %+v", x)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (m *Manager) StartProcess(ctx context.Context, r StartProcess) (v Process, 
 	if err != nil {
 		return Process{}, err
 	}
-	x := Execution{Tool: processStart, Actor: r.Actor, admission: &admission{
+	x := Execution{Tool: processStart, CallID: r.CallID, RunID: r.RunID, NodeName: r.NodeName, Actor: r.Actor, admission: &admission{
 		tool: processStart, mode: r.Mode, confirm: r.Confirm,
 		arguments: made(startArguments{Command: r.Command, Argv: r.Argv, CWD: r.CWD, Env: r.Environment, TTY: r.TTY}),
 	}}
@@ -66,6 +66,8 @@ func (r StartProcess) check() error {
 		return invalid("argv", "argv must name a program")
 	case r.TTY != nil && (r.TTY.Cols == 0 || r.TTY.Rows == 0):
 		return invalid("tty", "a terminal has at least one column and one row")
+	case len(r.CallID) > maxCallID:
+		return invalid("callId", "a call's id has at most %d bytes", maxCallID)
 	case len(r.OperationID) > maxOperationID:
 		return invalid("operationId", "an operation's id has at most %d bytes", maxOperationID)
 	}

@@ -86,6 +86,10 @@ type ProcessStartParams struct {
 	Label          string         `json:"label,omitzero"`
 	Actor          *Actor         `json:"actor,omitzero"`
 	PermissionMode PermissionMode `json:"permissionMode,omitzero"`
+	// CallID, RunID and NodeName are those of the start's events.
+	CallID   string `json:"callId,omitzero"`
+	RunID    string `json:"runId,omitzero"`
+	NodeName string `json:"nodeName,omitzero"`
 }
 
 // ProcessParams names a process.

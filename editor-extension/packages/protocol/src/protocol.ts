@@ -797,6 +797,10 @@ export interface ProcessStartParams {
   label?: string;
   actor?: Actor;
   permissionMode?: PermissionMode;
+  /** callId, runId and nodeName are those of the start's events. */
+  callId?: string;
+  runId?: string;
+  nodeName?: string;
 }
 
 /** ProcessStatus is where a process is in its life. */
