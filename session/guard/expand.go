@@ -107,10 +107,7 @@ func (w *walker) fields(sh *shell, words []*syntax.Word) []field {
 				w.give("the line", "it makes more words than are followed")
 				return append(all, field{text: string(anything), many: true})
 			}
-			b := &splitter{ifs: sh.lookup("IFS")}
-			if !known(b.ifs) {
-				b.ifs = " \t\n"
-			}
+			b := &splitter{ifs: separators(sh)}
 			w.parts(sh, b, one.Parts, false)
 			b.end()
 			all = append(all, b.fields...)
@@ -119,12 +116,20 @@ func (w *walker) fields(sh *shell, words []*syntax.Word) []field {
 	return all
 }
 
+// separators are the characters that split words.
+func separators(sh *shell) string {
+	if ifs := sh.lookup("IFS"); known(ifs) {
+		return ifs
+	}
+	return " \t\n"
+}
+
 // value expands a word as one text.
 func (w *walker) value(sh *shell, word *syntax.Word) string {
 	if word == nil {
 		return ""
 	}
-	b := &splitter{assign: true}
+	b := &splitter{assign: true, ifs: separators(sh)}
 	w.parts(sh, b, word.Parts, false)
 	return limited(b.cur.String())
 }
@@ -349,6 +354,14 @@ func (w *walker) parameter(sh *shell, b *splitter, p *syntax.ParamExp, quoted bo
 			}
 		}
 		if !plain {
+			// What runs in it runs, whatever it makes of the list.
+			if p.Exp != nil {
+				w.value(sh, p.Exp.Word)
+			}
+			if p.Repl != nil {
+				w.value(sh, p.Repl.Orig)
+				w.value(sh, p.Repl.With)
+			}
 			list = []field{{text: string(anything), many: true}}
 		}
 		w.list(b, list, quoted, name == "@" || index == "@")
@@ -376,12 +389,18 @@ func (w *walker) parameter(sh *shell, b *splitter, p *syntax.ParamExp, quoted bo
 	b.insert(w.operate(sh, p, text, set), quoted)
 }
 
+// joint is what stands between words that become one.
+func (b *splitter) joint() string {
+	_, n := utf8.DecodeRuneInString(b.ifs)
+	return b.ifs[:n]
+}
+
 // list adds a list of words: "$@" keeps them apart, "$*" does not.
 func (w *walker) list(b *splitter, list []field, quoted, apart bool) {
 	for i, f := range list {
 		if i > 0 {
 			if quoted && !apart || b.assign {
-				b.cur.WriteByte(' ')
+				b.cur.WriteString(b.joint())
 			} else {
 				b.end()
 			}

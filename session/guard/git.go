@@ -44,10 +44,7 @@ func (w *walker) git(sh *shell, fields []field, stdin string) string {
 		return string(outside)
 	}
 	name := args[0].text
-	plain := append([]field{fields[0]}, args...)
-	if len(plain) != len(fields) {
-		w.note(sh, plain)
-	}
+	w.note(sh, append([]field{fields[0]}, args...))
 	alias, ok := aliases[strings.ToLower(name)]
 	if !ok {
 		alias, ok = sh.aliases["git "+strings.ToLower(name)]

@@ -15,7 +15,8 @@ import (
 //   - The name is a glob and is compared with the last part of the command word's
 //     path, unless it holds a slash itself.
 //   - Flags must all be there, in any order, alone or together: -rf is -r -f, -fr,
-//     --recursive --force, --rec --for. More of them do not matter.
+//     --recursive --force, --rec --for. More of them do not matter. rm -r is
+//     rm -rf: the second flag only keeps rm from asking.
 //   - Plain words must be the first ones in this order; values of flags may stand
 //     between. Words that are paths, globs or key=value may stand anywhere.
 //   - In paths * is within one name and ** across. A path is compared as it is
@@ -70,6 +71,15 @@ func parsePattern(text string) (*pattern, error) {
 		}
 	}
 	return c, nil
+}
+
+// needed are the flags that a command must have. For rm, -f changes what is asked
+// and not what is removed: with -r it need not be there.
+func (p *pattern) needed(certain bool) [][]string {
+	if certain || p.rawName != "rm" || !slices.ContainsFunc(p.flags, func(f []string) bool { return f[0] == "-r" }) {
+		return p.flags
+	}
+	return slices.DeleteFunc(slices.Clone(p.flags), func(f []string) bool { return f[0] == "-f" })
 }
 
 // patternWord is a word of a pattern with what was quoted escaped.
@@ -200,7 +210,7 @@ type found int
 
 const (
 	no        found = iota
-	perhaps         // the command word is not known and may be the pattern's
+	perhaps         // the command word is not known
 	byUnknown       // arguments that are not known may make it match
 	yes
 )
@@ -218,15 +228,15 @@ func (p *pattern) match(c *command, certain bool) found {
 			return no
 		}
 	} else {
+		if !known(base(word)) {
+			return perhaps // it may also be a program that runs the pattern's
+		}
 		if !meet(lowered(p.name), lowered(elementsOf(name))) {
 			// mkfs.ext4 is mkfs.
 			family, _, ok := strings.Cut(name, ".")
 			if !ok || p.rawName != "mkfs" || family != "mkfs" {
 				return no
 			}
-		}
-		if !known(name) {
-			return perhaps
 		}
 	}
 	result := p.argumentsOf(c, certain)
@@ -274,7 +284,7 @@ func (p *pattern) argumentsOf(c *command, certain bool) found {
 	m := matching{certain: certain, dir: c.dir, args: args, used: make([]bool, len(args))}
 	result := yes
 	for _, step := range []func() found{
-		func() found { return m.flags(p.flags) },
+		func() found { return m.flags(p.needed(certain)) },
 		func() found { return m.plain(p.plain) },
 		func() found { return m.anywhere(p.anywhere) },
 	} {

@@ -101,6 +101,7 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 			args = args[1:]
 			skip = min(skip, max(0, len(args)-1))
 			return w.runRest(inner, r, args, skip, ran, stdin)
+		case arg == "-" && r.shell:
 		case len(arg) < 2 || arg[0] != '-' && arg[0] != '+':
 			if r.settings && cut && isName(name) {
 				inner.set(name, value)
@@ -127,12 +128,21 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 			w.code(sh.child(), args[1].text, stdin) // such as -qc
 			args, ran = args[2:], true
 			continue
-		case slices.Contains(values, arg) && len(args) > 1:
+		case takesNext(values, arg) && len(args) > 1:
 			args = args[1:]
 		}
 		args = args[1:]
 	}
 	return w.runRest(inner, r, nil, 0, ran, stdin)
+}
+
+// takesNext reports whether the value of a flag is the next word: -u, and -iu.
+func takesNext(values []string, arg string) bool {
+	if slices.Contains(values, arg) {
+		return true
+	}
+	return len(arg) > 2 && arg[1] != '-' && isName(arg[1:]) && slices.Contains(values, "-"+arg[len(arg)-1:]) &&
+		!slices.Contains(values, arg[:2]) // else the rest is its value
 }
 
 func (w *walker) runRest(sh *shell, r runner, args []field, skip int, ran bool, stdin string) string {
@@ -225,7 +235,9 @@ func (w *walker) xargs(sh *shell, args []field, stdin string) string {
 			words[0].text = string(anything)
 		}
 	} else {
-		for _, word := range strings.FieldsFunc(stdin, func(r rune) bool { return r == ' ' || r == '\n' || r == '\t' || r == 0 }) {
+		for _, word := range strings.FieldsFunc(stdin, func(r rune) bool {
+			return r == '\n' || r == 0 || replace == "" && (r == ' ' || r == '\t') // -I takes lines
+		}) {
 			words = append(words, field{text: strings.Trim(word, `'"`), many: !known(word)})
 		}
 	}
@@ -344,11 +356,61 @@ func (w *walker) ssh(sh *shell, args []field, stdin string) string {
 	}
 	remote := newShell("")
 	remote.depth = sh.depth + 1
-	if len(args) == 1 {
+	args = args[1:]
+	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") { // flags may follow the host
+		if slices.Contains(values, args[0].text) && len(args) > 1 {
+			args = args[1:]
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 {
 		w.typed(remote, "ssh", stdin)
 		return string(anything)
 	}
-	w.code(remote, strings.Join(texts(args[1:]), " "), stdin)
+	w.code(remote, strings.Join(texts(args), " "), stdin)
+	return string(anything)
+}
+
+// container follows what is run in a container: a rule about a command is about it
+// wherever it runs.
+func (w *walker) container(sh *shell, args []field, stdin string) string {
+	values := strings.Fields(`-e -u -w -v -p -l -m -h -a -c -n -f --name --env --user --workdir --volume --publish --network --entrypoint
+--mount --label --memory --cpus --env-file --add-host --hostname --platform --pull --restart --gpus --ulimit --cap-add --cap-drop
+--security-opt --device --tmpfs --ipc --pid --log-driver --container --namespace --context --kubeconfig`)
+	if i := slices.IndexFunc(args, func(f field) bool { return f.text == "--" }); i >= 0 && slices.ContainsFunc(args[:i], func(f field) bool { return f.text == "exec" || f.text == "run" }) {
+		inner := newShell("")
+		inner.depth = sh.depth + 1
+		return w.run(inner, args[i+1:], stdin)
+	}
+	for len(args) > 0 && args[0].text != "exec" && args[0].text != "run" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return string(anything)
+	}
+	inner := newShell("")
+	inner.depth = sh.depth + 1
+	args = args[1:]
+	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
+		if name, program, ok := strings.Cut(args[0].text, "="); ok && name == "--entrypoint" {
+			w.run(inner, []field{{text: program}}, stdin)
+		}
+		if takesNext(values, args[0].text) && len(args) > 1 {
+			if args[0].text == "--entrypoint" {
+				w.run(inner, args[1:2], stdin)
+			}
+			args = args[1:]
+		}
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return string(anything)
+	}
+	args = args[1:] // the container or image
+	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
+		args = args[1:]
+	}
+	w.run(inner, args, stdin)
 	return string(anything)
 }
 

@@ -28,10 +28,11 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 		}
 		return string(anything)
 	}
-	if !known(first.text) {
+	name := first.text
+	program := strings.ToLower(base(name)) // the case of names does not matter everywhere
+	if !known(program) {
 		return string(anything)
 	}
-	name := first.text
 	if body, ok := sh.funcs[name]; ok {
 		params := sh.params
 		sh.params = fields[1:]
@@ -47,19 +48,17 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 		b.end()
 		return w.run(sh, append(b.fields, fields[1:]...), stdin)
 	}
-	if strings.Contains(name, "/") {
-		if text, ok := sh.files[resolve(sh.dir, name)]; ok {
-			// A file that the line itself wrote or copied.
-			if program, ok := strings.CutPrefix(text, copied); ok {
-				return w.run(sh, append([]field{{text: program}}, fields[1:]...), stdin)
-			}
-			inner := sh.child()
-			inner.params = fields[1:]
-			w.code(inner, text, stdin)
-			return string(anything)
+	if text, ok := sh.written(name); ok {
+		// A file that the line itself wrote or copied.
+		if original, ok := strings.CutPrefix(text, copied); ok {
+			return w.run(sh, append([]field{{text: original}}, fields[1:]...), stdin)
 		}
+		inner := sh.child()
+		inner.params = fields[1:]
+		w.code(inner, text, stdin)
+		return string(anything)
 	}
-	program := base(name)
+	w.codeIn(sh, fields[1:])
 	if out, ok := w.builtin(sh, program, fields, stdin); ok {
 		return out
 	}
@@ -67,6 +66,38 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 		return w.runner(sh, r, fields, stdin)
 	}
 	return output(sh, program, fields[1:], stdin)
+}
+
+// written is the content of a program that the line wrote or copied, by its path or,
+// where it was copied, by its name.
+func (s *shell) written(name string) (string, bool) {
+	if strings.Contains(name, "/") {
+		text, ok := s.files[resolve(s.dir, name)]
+		return text, ok
+	}
+	for file, text := range s.files {
+		if original, ok := strings.CutPrefix(text, copied); ok && base(file) == name && original != name && base(original) != name {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+// codeFlags begin arguments of other programs that are shell code.
+var codeFlags = []string{
+	"ProxyCommand=", "LocalCommand=", "--checkpoint-action=exec=", "--to-command=", "--rsh=", "--use-compress-program=",
+	"core.sshCommand=", "core.pager=", "core.editor=", "core.fsmonitor=", "sequence.editor=", "diff.external=",
+}
+
+// codeIn follows arguments that hold code.
+func (w *walker) codeIn(sh *shell, args []field) {
+	for _, a := range args {
+		for _, flag := range codeFlags {
+			if _, code, ok := strings.Cut(a.text, flag); ok {
+				w.code(sh.child(), code, unread)
+			}
+		}
+	}
 }
 
 // copied begins the content of a file that is a copy of a program, or a link to it.
@@ -93,7 +124,31 @@ func (w *walker) builtin(sh *shell, program string, fields []field, stdin string
 	case ".", "source":
 		w.source(sh, args, stdin)
 		return string(anything), true
-	case "bash", "sh", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "rbash", "fish", "yash", "csh", "tcsh", "at", "batch":
+	case "at", "batch":
+		w.typed(sh.child(), program, stdin)
+		return string(outside), true
+	case "hash":
+		if len(args) == 3 && args[0].text == "-p" {
+			sh.aliases[args[2].text] = args[1].text
+		}
+		return "", true
+	case "docker", "podman", "nerdctl", "kubectl", "oc":
+		return w.container(sh, args, stdin), true
+	case "python", "python2", "python3", "perl", "ruby", "node", "php", "lua", "pwsh":
+		// What a program of theirs does is not looked at. One that nobody has seen is
+		// as any other code that is only known when it runs.
+		if open(stdin) && (len(args) == 0 || len(args) == 1 && args[0].text == "-") {
+			w.give(program, "it reads a program that is only known when it runs")
+		}
+		return string(anything), true
+	case "curl", "wget":
+		for i, a := range args {
+			if (a.text == "-o" || a.text == "-O" || a.text == "--output" || a.text == "--output-document") && i+1 < len(args) {
+				w.wrote(sh, args[i+1].text, string(anything))
+			}
+		}
+		return string(anything), true
+	case "bash", "sh", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "rbash", "fish", "yash", "csh", "tcsh":
 		return w.shell(sh, program, args, stdin), true
 	case "busybox", "toybox":
 		if len(args) > 0 && !strings.HasPrefix(args[0].text, "-") {
@@ -179,9 +234,12 @@ func (w *walker) builtin(sh *shell, program string, fields []field, stdin string
 	case "awk", "gawk", "mawk", "nawk":
 		w.awk(sh, args)
 	case "sudo", "doas":
-		if slices.ContainsFunc(args, func(f field) bool { return f.text == "-s" || f.text == "-i" }) && len(args) == 1 {
+		if len(args) == 1 && (args[0].text == "-s" || args[0].text == "-i") {
 			return w.shell(sh, "sh", nil, stdin), true
 		}
+	}
+	if name, ok := strings.CutPrefix(program, "git-"); ok {
+		return w.git(sh, append([]field{{text: "git"}, {text: name}}, args...), stdin), true
 	}
 	return "", false
 }
@@ -279,7 +337,14 @@ func (w *walker) shell(sh *shell, program string, args []field, stdin string) st
 			code, inline = strings.TrimPrefix(arg, "--command="), true
 			w.code(inner, code, stdin)
 			return string(anything)
-		case arg == "--command", !strings.HasPrefix(arg, "--") && strings.Contains(arg, "c") && arg[0] == '-':
+		case arg == "--command":
+			inline = true
+		case !strings.HasPrefix(arg, "--") && strings.Contains(arg, "o"): // such as -eo pipefail
+			if len(args) > 0 {
+				args = args[1:]
+			}
+			inline = inline || arg[0] == '-' && strings.Contains(arg, "c")
+		case !strings.HasPrefix(arg, "--") && strings.Contains(arg, "c") && arg[0] == '-':
 			inline = true
 		case !strings.HasPrefix(arg, "--") && strings.Contains(arg, "s") && arg[0] == '-':
 			inner.params = args

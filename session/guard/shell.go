@@ -19,7 +19,8 @@ type shell struct {
 	zero     string
 	dir      string // with marks
 	depth    int
-	// files are what commands wrote into files of these names, with marks.
+	// files are what commands wrote into files of these names, with marks. All
+	// shells of a line share them.
 	files map[string]string
 }
 
@@ -43,7 +44,7 @@ func newShell(dir string) *shell {
 func (s *shell) fork() *shell {
 	c := *s
 	c.vars, c.exported, c.funcs = maps.Clone(s.vars), maps.Clone(s.exported), maps.Clone(s.funcs)
-	c.aliases, c.files = maps.Clone(s.aliases), maps.Clone(s.files)
+	c.aliases = maps.Clone(s.aliases)
 	c.params = slices.Clone(s.params)
 	return &c
 }
@@ -96,12 +97,6 @@ func (s *shell) merge(others ...*shell) {
 		s.allOut = s.allOut || o.allOut
 		maps.Copy(s.funcs, o.funcs)
 		maps.Copy(s.aliases, o.aliases)
-		for name, text := range o.files {
-			if mine, ok := s.files[name]; ok && mine != text {
-				text = string(anything)
-			}
-			s.files[name] = text
-		}
 		if !slices.EqualFunc(s.params, o.params, func(a, b field) bool { return a.text == b.text && a.many == b.many }) {
 			s.params = []field{{text: string(anything), many: true}}
 		}

@@ -184,7 +184,7 @@ func (w *walker) heredoc(sh *shell, r *syntax.Redirect) string {
 		}
 		return out.String()
 	}
-	b := &splitter{assign: true}
+	b := &splitter{assign: true, ifs: separators(sh)}
 	w.parts(sh, b, r.Hdoc.Parts, true)
 	return limited(b.cur.String())
 }
@@ -313,13 +313,7 @@ func (w *walker) test(sh *shell, c *syntax.TestClause) {
 func (w *walker) binary(sh *shell, c *syntax.BinaryCmd, stdin string) string {
 	switch c.Op {
 	case syntax.Pipe, syntax.PipeAll:
-		left := sh.fork()
-		out := w.stmt(left, c.X, stdin)
-		right := sh.fork()
-		maps.Copy(right.files, left.files)
-		result := w.stmt(right, c.Y, out)
-		maps.Copy(sh.files, right.files)
-		return result
+		return w.stmt(sh.fork(), c.Y, w.stmt(sh.fork(), c.X, stdin))
 	}
 	// What follows && runs where all before it did: it sees what they set. What
 	// follows the whole list sees what is the same however far that came.
@@ -477,7 +471,16 @@ func (w *walker) assign(sh *shell, list []*syntax.Assign) {
 			}
 		}
 		sh.set(name, text)
+		if slices.Contains(codeSettings, name) && a.Value != nil {
+			w.code(sh.fork(), text, unread)
+		}
 	}
+}
+
+// codeSettings are variables whose values other programs run.
+var codeSettings = []string{
+	"GIT_SSH_COMMAND", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_EXTERNAL_DIFF", "GIT_ASKPASS", "PAGER", "EDITOR", "VISUAL",
+	"PROMPT_COMMAND", "MANPAGER", "LESSOPEN", "RSYNC_RSH", "SSH_ASKPASS",
 }
 
 func (w *walker) array(sh *shell, a *syntax.Assign) {

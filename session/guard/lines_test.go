@@ -1,0 +1,224 @@
+package guard
+
+import (
+	"encoding/json"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+)
+
+// shellCall is a call of bash in /workspace.
+func shellCall(line string) Call {
+	raw, err := json.Marshal(map[string]string{"command": line})
+	if err != nil {
+		panic(err)
+	}
+	return Call{ID: "c1", Tool: "shell.bash", Dir: "/workspace", Arguments: raw}
+}
+
+// deny is a policy of rules that deny commands.
+func deny(patterns ...string) Policy {
+	var p Policy
+	for _, text := range patterns {
+		p.Rules = append(p.Rules, Rule{Tools: []string{"shell.*"}, Match: map[string]string{"command": text}, Action: Deny})
+	}
+	return p
+}
+
+func judge(t testing.TB, p Policy, c Call) verdict {
+	t.Helper()
+	compiled, err := compile(p, testTime())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled.judge(&subject{call: c})
+}
+
+// letters are the verdicts of the three rules in one word.
+func letters(t testing.TB, line string) string {
+	var all strings.Builder
+	for _, pattern := range []string{"rm -rf /*", "curl", "git push"} {
+		switch judge(t, deny(pattern), shellCall(line)).action {
+		case Deny:
+			all.WriteByte('D')
+		case Confirm:
+			all.WriteByte('C')
+		default:
+			all.WriteByte('.')
+		}
+	}
+	return all.String()
+}
+
+// lines reads a file of shell lines.
+func lines(t testing.TB, file string) []string {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for line := range strings.Lines(string(raw)) {
+		if line = strings.TrimSuffix(line, "\n"); line != "" && !strings.HasPrefix(line, "#") {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+// spelled is a line as it is run.
+func spelled(line string) string {
+	if text, err := strconv.Unquote(line); err == nil && line[0] == '"' && strings.Contains(text, "\n") {
+		return text
+	}
+	return line
+}
+
+func TestEvasions(t *testing.T) {
+	all := lines(t, "testdata/evasions.txt")
+	if len(all) < 150 {
+		t.Fatalf("only %d lines", len(all))
+	}
+	for _, line := range all {
+		want, text, _ := strings.Cut(line, "  ")
+		if got := letters(t, spelled(text)); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestOrdinaryLines(t *testing.T) {
+	all := lines(t, "testdata/ordinary.txt")
+	if len(all) < 100 {
+		t.Fatalf("only %d lines", len(all))
+	}
+	for _, line := range all {
+		if got := letters(t, spelled(line)); got != "..." {
+			t.Errorf("%s: %s", line, got)
+		}
+	}
+}
+
+// What no shell runs is seen as well.
+func TestOtherCommands(t *testing.T) {
+	for _, c := range []struct {
+		tool, arguments string
+		files           map[string][]byte
+		want            Action
+	}{
+		{"process.start", `{"argv":["rm","-rf","/"]}`, nil, Deny},
+		{"process.start", `{"argv":["sudo","sh","-c","rm -rf /"]}`, nil, Deny},
+		{"process.start", `{"argv":["rm","-rf","$x"]}`, nil, Allow}, // no shell expands it
+		{"process.start", `{"argv":["rm","-rf","*"],"cwd":"/"}`, nil, Deny}, // a file of that name
+		{"process.start", `{"command":"rm -rf *","cwd":"/"}`, nil, Deny},
+		{"process.start", `{"command":"rm -rf etc","cwd":".."}`, nil, Deny},
+		{"process.start", `{"command":"$X -rf /","env":{"X":"rm"}}`, nil, Deny},
+		{"shell.job", `{"script":{"interpreter":"bash","source":"ls\nrm -rf /"}}`, nil, Deny},
+		{"shell.job", `{"script":{"interpreter":"/usr/bin/env -S bash -e","source":"rm -rf /"}}`, nil, Deny},
+		{"shell.job", `{"script":{"interpreter":"python3","source":"print('rm -rf /')"}}`, nil, Allow},
+		{"shell.job", `{"argv":["sh"],"stdin":"rm -rf /"}`, nil, Deny},
+		{"shell.job", `{"argv":["sh","run.sh"]}`, map[string][]byte{"run.sh": []byte("rm -rf /")}, Deny},
+		{"shell.job", `{"argv":["./run.sh"]}`, map[string][]byte{"run.sh": []byte("echo fine")}, Allow},
+		{"shell.job", `{"argv":["sh","run.sh"]}`, map[string][]byte{"run.sh": make([]byte, maxText+1)}, Confirm},
+		{"git.git", `{"subcommand":"rebase","args":["--exec","rm -rf /","main"]}`, nil, Deny},
+		{"git.git", `{"subcommand":"status"}`, nil, Allow},
+		{"process.process", `{"action":"write","process_id":"p","input":"rm -rf /\n"}`, nil, Deny},
+		{"process.process", `{"action":"write","process_id":"p","input":"y\n"}`, nil, Allow},
+		{"process.process", `{"action":"write","process_id":"p","input":"print(')"}`, nil, Allow},
+		{"plugins.run", `{"command":["rm","-rf","/"]}`, nil, Deny},
+		{"shell.bash", `{"command":"ls","command":"rm -rf /"}`, nil, Confirm},
+		{"shell.bash", `["rm -rf /"]`, nil, Confirm},
+		{"file.read_file", `{"path":"rm -rf /"}`, nil, Allow},
+	} {
+		p := deny("rm -rf /*")
+		p.Rules[0].Tools = []string{"*"}
+		call := Call{Tool: c.tool, Dir: "/workspace", Arguments: json.RawMessage(c.arguments), Files: c.files}
+		if got := judge(t, p, call); got.action != c.want {
+			t.Errorf("%s %s: %s, want %s", c.tool, c.arguments, got.action, c.want)
+		}
+	}
+}
+
+// A line that would take long to follow is given up soon, and a person is asked.
+func TestLinesAreBounded(t *testing.T) {
+	for name, line := range map[string]string{
+		"long":      "echo " + strings.Repeat("x", maxLine),
+		"deep":      strings.Repeat("(", 50_000),
+		"nested":    strings.Repeat("$(", 5000) + strings.Repeat(")", 5000),
+		"quoted":    strings.Repeat(`"$(`, 3000),
+		"braces":    "echo {1..9}{1..9}{1..9}{1..9}{1..9}{1..9}; " + strings.Repeat("{a,b}", 40),
+		"doubling":  "x=aaaaaaaaaaaaaaaa; " + strings.Repeat("x=$x$x; ", 200) + "$x",
+		"recursive": "f() { f; f; }; f",
+		"loops":     strings.Repeat("for i in {1..60}; do ", 8) + "echo $i; " + strings.Repeat("done; ", 8),
+		"evals":     "x='eval \"$x\"; eval \"$x\"'; eval \"$x\"",
+		"echoes":    strings.Repeat("echo aaaaaaaaaaaaaaaaaaaaaaaaaaaa; ", 1500) + "$(cat x)",
+		"lists":     "a=(" + strings.Repeat("b ", 5000) + "); " + strings.Repeat(`a+=("${a[@]}"); `, 30) + `"${a[@]}"`,
+		"globs":     "rm -rf /" + strings.Repeat("*a", 9000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := judge(t, deny("rm -rf /*", "curl"), shellCall(line))
+			if v.action == Allow {
+				t.Errorf("allowed")
+			}
+		})
+	}
+}
+
+// A message shows what it is about in few words, whatever it is.
+func TestMessagesAreBounded(t *testing.T) {
+	v := judge(t, deny("curl"), shellCall("curl "+strings.Repeat("`x`", 2)+strings.Repeat(" é", 5000)))
+	err := v.refusal(shellCall(""))
+	if n := len(err.Error()); v.action != Deny || n > 600 {
+		t.Errorf("%s, %d bytes: %v", v.action, n, err)
+	}
+	if tool.KindOf(err) != tool.Denied {
+		t.Errorf("got %v", err)
+	}
+}
+
+// FuzzLine: whatever a line is, it is judged, and soon.
+func FuzzLine(f *testing.F) {
+	for _, file := range []string{"testdata/evasions.txt", "testdata/ordinary.txt"} {
+		for _, line := range lines(f, file) {
+			f.Add(spelled(line))
+		}
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		letters(t, line)
+		if l, err := NewLists([]string{"git *"}, []string{"rm -rf /"}); err != nil {
+			t.Error(err)
+		} else if err := l.Check(shellCall(line)); err != nil && tool.KindOf(err) != tool.Denied {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// FuzzPattern: whatever a pattern is, it is compared, and soon.
+func FuzzPattern(f *testing.F) {
+	for _, text := range []string{"rm -rf /*", "curl", "git push", "rm *", "dd if=/dev/*", `"a b" \* '*'`, "~/x/**", "--", "$x"} {
+		f.Add(text, "rm -rf / ~/x")
+	}
+	f.Fuzz(func(t *testing.T, text, line string) {
+		if len(text) > 200 {
+			return
+		}
+		if _, err := parsePattern(text); err != nil {
+			return
+		}
+		judge(t, deny(text), shellCall(line))
+	})
+}
+
+func BenchmarkLine(b *testing.B) {
+	p, err := compile(deny("rm -rf /*", "curl", "git push"), testTime())
+	if err != nil {
+		b.Fatal(err)
+	}
+	c := shellCall("cd build && make -j4 2>&1 | tail -20; git status --short")
+	for b.Loop() {
+		p.judge(&subject{call: c})
+	}
+}
