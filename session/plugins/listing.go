@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"strings"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/plugin"
@@ -111,11 +112,23 @@ func (s *Store) Call(ctx context.Context, r backends.ModuleRunner, sum string, c
 		ID: c.ID, Path: file, SHA256: sum, Stdin: stdin, Mode: c.Mode, Timeout: c.Timeout, MaxOutputBytes: most,
 	})
 	if err != nil {
-		return tool.Result{}, err
+		return tool.Result{}, named(c.Name, sum, err)
 	}
 	result, err := Answer(c.Name, out)
 	result.FuelRemaining = &out.FuelRemaining
 	return result, err
+}
+
+// named is an error of a module with the tool's name in the place of its file's,
+// which is a hash.
+func named(name, sum string, err error) error {
+	var e *tool.Error
+	if !errors.As(err, &e) || !strings.Contains(e.Message, sum) {
+		return err
+	}
+	told := *e
+	told.Message, told.Err = strings.ReplaceAll(e.Message, sum, name), err
+	return &told
 }
 
 // Answer is the result that a run of the tool of the name came to.
