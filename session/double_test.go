@@ -33,7 +33,8 @@ type world struct {
 	waiting chan struct{}
 	// shutdownErr is what Shutdown fails with.
 	shutdownErr, removeErr error
-	noFiles                bool // environments offer no FileSystem
+	noFiles                bool     // environments offer no FileSystem
+	exported               []string // tokens, in the order of their fetching
 	// refuse and lose are what the next calls of tools fail with: before they did
 	// anything, and after.
 	refuse, lose []error
@@ -329,6 +330,7 @@ func (e *doubleEnvironment) snapshot(path string) (tool.Result, error) {
 func (e *doubleEnvironment) Export(_ context.Context, token string) (io.ReadCloser, error) {
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
+	e.w.exported = append(e.w.exported, token)
 	return io.NopCloser(bytes.NewReader(e.at.exports[token])), nil
 }
 
