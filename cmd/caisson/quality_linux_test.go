@@ -62,6 +62,11 @@ func TestQuality(t *testing.T) {
 		}
 		everyday(t, profile())
 	})
+	t.Run("divided", func(t *testing.T) {
+		image := dockertest.UseShell(t)
+		t.Run("OneFolder", func(t *testing.T) { testDivided(t, image) })
+		t.Run("TwoWorlds", func(t *testing.T) { testTwoWorlds(t, image) })
+	})
 }
 
 func localProfile() members {
@@ -92,6 +97,7 @@ func everyday(t *testing.T, profile members) {
 		{"Secrets", testSecretFiles},
 		{"ErrorPaths", testErrorPaths},
 		{"ActorsOfCommands", testActorsOfCommands},
+		{"Jobs", testJobs},
 	} {
 		t.Run(row.name, func(t *testing.T) { row.run(w.in(t)) })
 	}
