@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -9,7 +10,8 @@ import (
 )
 
 func (a *app) serveCommand() *cobra.Command {
-	return &cobra.Command{
+	var events eventFlags
+	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve an editor over stdin and stdout",
 		Long: `Serves one client, an editor or any other program, over stdin and stdout with
@@ -17,9 +19,13 @@ JSON-RPC 2.0 in Content-Length frames. Logs go to stderr, and to the client.
 
 The service ends with its client. Environments are let go of, not removed: a
 session that is opened again by its id finds its processes running, until the
-idle limit of its profile.`,
+idle limit of its profile.
+
+--event-log writes the events of calls, sessions, processes and artifacts, refusals
+among them, without what calls were given: no arguments, command lines or output.`,
 		Example: `  caisson serve
-  caisson serve --config ./caisson.json --log-level debug 2>caisson.log`,
+  caisson serve --config ./caisson.json --log-level debug 2>caisson.log
+  caisson serve --event-log "$HOME/caisson-events.jsonl"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			errs := newSpool(a.errs)
@@ -28,16 +34,23 @@ idle limit of its profile.`,
 			if err != nil {
 				return err
 			}
+			open, closeEvents, err := events.logEvents(a, log, a.open)
+			if err != nil {
+				return err
+			}
 			out := os.Stdout
 			// Frames only: whatever else is printed by mistake goes to stderr.
 			os.Stdout = os.Stderr
 			code, err := rpc.Serve(cmd.Context(), rpc.Options{
-				In: a.in, Out: out, Log: log, Version: version, Open: a.open,
+				In: a.in, Out: out, Log: log, Version: version, Open: open,
 			})
+			err = errors.Join(err, closeEvents())
 			if code == rpc.ExitOK && err == nil {
 				return nil
 			}
 			return exitError{code: code, err: err}
 		},
 	}
+	events.add(cmd.Flags())
+	return cmd
 }

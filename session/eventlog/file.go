@@ -1,0 +1,114 @@
+package eventlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// file is the file that lines are appended to. It is one goroutine's.
+type file struct {
+	path string
+	max  int64
+	f    *os.File // nil after a failure
+	size int64
+	torn bool // it may end within a line
+}
+
+func openFile(path string, most int64) (*file, error) {
+	l := &file{path: path, max: most}
+	return l, l.open()
+}
+
+// open opens what is at the path now.
+func (l *file) open() error {
+	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|openFlags, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = errors.New("it is not a regular file")
+	case !ownedByUs(info):
+		err = errors.New("it belongs to another user")
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	l.f, l.size = f, info.Size()
+	return l.mend()
+}
+
+// mend ends a line that a service which was killed had begun.
+func (l *file) mend() error {
+	if l.size == 0 {
+		return nil
+	}
+	last := make([]byte, 1)
+	if _, err := l.f.ReadAt(last, l.size-1); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	l.torn = last[0] != '\n'
+	return nil
+}
+
+// write appends whole lines, after moving a file aside that is large enough. A line
+// that could only be written in part is ended before the next one.
+func (l *file) write(lines []byte) error {
+	if l.f == nil {
+		if err := l.open(); err != nil {
+			return err
+		}
+	}
+	if l.size > 0 && l.size+int64(len(lines)) > l.max {
+		if err := l.rotate(); err != nil {
+			return err
+		}
+	}
+	if l.torn {
+		lines = append([]byte{'\n'}, lines...)
+	}
+	n, err := l.f.Write(lines)
+	l.size += int64(n)
+	switch {
+	case err != nil && n > 0:
+		l.torn = true
+	case err == nil:
+		l.torn = false
+		// Another service may append to the same file.
+		if info, serr := l.f.Stat(); serr == nil {
+			l.size = info.Size()
+		}
+	}
+	return err
+}
+
+// rotate moves the file to its name and ".1", unless another service has done that,
+// and begins a new one.
+func (l *file) rotate() error {
+	mine, err := l.f.Stat()
+	if err != nil {
+		return err
+	}
+	if now, err := os.Lstat(l.path); err == nil && os.SameFile(mine, now) {
+		if !movesOpenFiles {
+			err = l.close()
+		}
+		if err = errors.Join(err, os.Rename(l.path, l.path+".1")); err != nil {
+			return fmt.Errorf("it cannot be moved aside: %w", err)
+		}
+	}
+	return errors.Join(l.close(), l.open())
+}
+
+func (l *file) close() error {
+	if l.f == nil {
+		return nil
+	}
+	f := l.f
+	l.f = nil
+	return f.Close()
+}

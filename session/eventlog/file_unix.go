@@ -1,0 +1,21 @@
+//go:build unix
+
+package eventlog
+
+import (
+	"os"
+	"syscall"
+)
+
+// openFlags keep an open from following a link, and from waiting for the reader of a
+// pipe.
+const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
+
+// movesOpenFiles says that a file can be moved while it is open.
+const movesOpenFiles = true
+
+// ownedByUs reports whether the user that we run as owns the file.
+func ownedByUs(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || int(stat.Uid) == os.Geteuid()
+}
