@@ -349,6 +349,9 @@ func differ(a, b []byte) int {
 func (w *world) exists(name string) bool {
 	w.Helper()
 	_, err := w.fs.Stat(w.Context(), name)
+	if tool.KindOf(err) == tool.Unsupported {
+		w.Fatalf("the suite looks at files, and %v", describe(err)) // which waiting does not change
+	}
 	return err == nil
 }
 

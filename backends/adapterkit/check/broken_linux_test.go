@@ -21,7 +21,7 @@ const (
 
 // atOnce is how many adapters are checked at once for each processor: they wait most
 // of the time.
-const atOnce = 3
+const atOnce = 6
 
 // silent are clauses whose breach is that something never comes, so that whoever
 // checks it only waits, for all of his patience.
@@ -40,9 +40,9 @@ func interpreter(t *testing.T) []string {
 	return []string{path, "-E", "-s", "-S", "-X", "pycache_prefix=" + filepath.Join(t.TempDir(), "compiled")}
 }
 
-// everywhere are clauses, one of a section, for whose breach those of all sections are
-// driven.
-var everywhere = []string{"names", "tool-glob", "process-unknown", "export-empty", "run-code-callback", "tools-list"}
+// everywhere are those for whose breach all clauses are driven, those too that need
+// an adapter of their own: starting these is what takes its time.
+var everywhere = []string{"tool-glob"}
 
 // patient are limits that a busy machine keeps.
 func patient(command ...string) Options {
@@ -63,8 +63,7 @@ func TestPython(t *testing.T) {
 }
 
 // TestBroken: of the adapter that breaks a clause the check says so, and of no other
-// one that is like it: the clauses of its section are driven, which is where a breach
-// could be taken for another.
+// clause, in whatever section it is.
 func TestBroken(t *testing.T) {
 	t.Parallel()
 	command := append(interpreter(t), broken)
@@ -72,7 +71,7 @@ func TestBroken(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	all := Clauses()
+	all := clauses()
 	slots := make(chan struct{}, atOnce*runtime.GOMAXPROCS(0))
 	reports := make([]Report, len(all))
 	errs := make([]error, len(all))
@@ -100,22 +99,18 @@ func TestBroken(t *testing.T) {
 }
 
 // driven are the clauses that are driven for the breach of one.
-func driven(c Clause, all []Clause) (names []string) {
+func driven(c clause, all []clause) (names []string) {
 	if c.Name == "cancel" {
 		return []string{c.Name} // the others of its section would each wait for the same reply
 	}
-	for _, like := range all {
-		giant := like.Name == "long-frame" && c.Name != like.Name && c.Name != "malformed"
-		if (like.Section == c.Section || !alone(like.Name) || slices.Contains(everywhere, c.Name)) && !giant {
-			names = append(names, like.Name)
+	for _, other := range all {
+		near := other.Section == c.Section || slices.Contains(everywhere, c.Name)
+		giant := other.Name == "long-frame" && c.Name != other.Name && c.Name != "malformed"
+		if (near || !other.alone) && !giant {
+			names = append(names, other.Name)
 		}
 	}
 	return names
-}
-
-func alone(name string) bool {
-	all := clauses()
-	return all[slices.IndexFunc(all, func(c clause) bool { return c.Name == name })].alone
 }
 
 // TestWhole: the adapter that all of them are made of offers everything and breaks

@@ -60,6 +60,15 @@ func TestPythonSession(t *testing.T) {
 	if _, err := e.Call(ctx, tool.Request{ID: "c", Name: "read_file", Arguments: json.RawMessage(`{"path":"../x"}`)}); tool.KindOf(err) != tool.PathOutsideRoot {
 		t.Errorf("a path outside of the root: %v", err)
 	}
+	// A command in the background is a process, however short it is, and bash gives
+	// none an input.
+	id, _ := call("bash", `{"command":"true","run_in_background":true}`)["promoted_process_id"].(string)
+	for _, p := range []string{id, call("bash", `{"command":"sleep 300","run_in_background":true}`)["promoted_process_id"].(string)} {
+		_, err := e.Call(ctx, tool.Request{ID: "c", Name: "process", Arguments: json.RawMessage(`{"action":"write","process_id":"` + p + `","input":"x"}`)})
+		if p == "" || tool.KindOf(err) != tool.InvalidParams || !strings.Contains(err.Error(), "takes no input") {
+			t.Errorf("input for the process %q: %v", p, err)
+		}
+	}
 	token, _ := call("present_artifact", `{"path":"a.txt"}`)["execution_export"].(string)
 	export, err := e.Export(ctx, token)
 	if err != nil {

@@ -14,6 +14,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from adapter import Adapter, Malformed  # noqa: E402
 from files import Refusal, to_name  # noqa: E402
+import processes  # noqa: E402
+
+# Waited out each time that an adapter is checked: whoever holds a pipe or ignores a
+# signal there does so for good.
+processes.DRAIN = processes.GRACE = 0.5  # seconds
 
 PIECE_BYTES = 256 << 10
 WINDOW_BYTES = 4 << 20

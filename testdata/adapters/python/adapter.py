@@ -380,12 +380,12 @@ class Adapter:
         begun = time.monotonic()
         process = self.processes.start(start)
         request.on_cancel(lambda: process.kill(signal.SIGKILL))
-        ended = self.wait_for(process, timeout)
+        ended = self.wait_for(process, timeout) if timeout else False  # in the background, however short
         if request.cancelled.is_set():
             process.wait()
             self.processes.drop(process)
             raise Refusal("cancelled", "cancelled")
-        promoted = not ended and self.processes.admit(process)
+        promoted = not ended and self.processes.admit(process, always=timeout == 0)
         request.on_cancel(None) if promoted else process.wait()
         if not promoted:
             self.processes.drop(process)

@@ -161,17 +161,19 @@ class Process:
     def close_stdin(self):
         if self.terminal is not None:
             self.write(b"\x04")
-        else:
+        elif self.child.stdin is not None:
             self.child.stdin.close()
 
     def write(self, data):
         try:
             if self.terminal is not None:
                 os.write(self.terminal, data)
+            elif self.child.stdin is None:
+                raise ValueError
             else:
                 self.child.stdin.write(data)
         except (OSError, ValueError) as e:
-            raise Refusal("the process takes no input any more", "invalidParams") from e
+            raise Refusal("the process takes no input, or not any more", "invalidParams") from e
 
     def set_size(self, cols, rows):
         if self.terminal is None:
@@ -224,10 +226,10 @@ class Processes:
         threading.Thread(target=self.follow, args=(process,), daemon=True).start()
         return process
 
-    def admit(self, process):
+    def admit(self, process, always=False):
         """Makes a process one that the host sees, unless it has ended before."""
         with process.changed:
-            if process.ended() and not process.record.get("operation_id"):
+            if process.ended() and not always and not process.record.get("operation_id"):
                 return False
             self.emit({"Type": "started", "Process": process.snapshot(status="running")})
             process.admitted = True
