@@ -26,15 +26,15 @@ type file struct {
 
 type environments struct {
 	Default   string                  `json:"default,omitempty" jsonschema:"The profile of sessions that name none. Default local."`
-	Overrides ordered[string]         `json:"overrides,omitempty" jsonschema:"Other profiles for some tools: globs over group.tool to names of profiles. The most specific key wins."`
+	Overrides ordered[string]         `json:"overrides,omitempty" jsonschema:"Other profiles for some tools: globs over group.tool to names of profiles. The most specific key wins, of equal ones the first."`
 	Profiles  ordered[writtenProfile] `json:"profiles,omitempty" jsonschema:"Execution environments by name."`
 }
 
 type execution struct {
 	Timeout        *duration `json:"timeout,omitempty" jsonschema:"How long one call may take. Default 5m."`
 	MaxOutputBytes *int64    `json:"max_output_bytes,omitempty" jsonschema:"How much a command's result holds. Default 1048576, at most 2097152."`
-	MaxRetries     *int      `json:"max_retries,omitempty" jsonschema:"How often opening an environment is tried again after a failure that may pass and came within a second. Default 3."`
-	RetryBackoff   *duration `json:"retry_backoff,omitempty" jsonschema:"The first wait between two tries; each next one is twice as long. Default 200ms."`
+	MaxRetries     *int      `json:"max_retries,omitempty" jsonschema:"How often what did nothing is tried again: opening an environment, or a call, after a failure that may pass and came within a second; what only reads also after a lost connection. Default 3."`
+	RetryBackoff   *duration `json:"retry_backoff,omitempty" jsonschema:"The first wait between two tries; each next one is twice as long, and a random part of it is left out. Default 200ms."`
 }
 
 type guard struct {
