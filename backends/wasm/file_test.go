@@ -115,11 +115,11 @@ func TestTools(t *testing.T) {
 		t.Errorf("a guest of a directory that is gone: %v", err)
 	}
 	at.Provisioned = true
-	if _, err := New(options()).Open(t.Context(), at, nil); tool.KindOf(err) != tool.EnvironmentLost {
+	if _, err := New(options(t)).Open(t.Context(), at, nil); tool.KindOf(err) != tool.EnvironmentLost {
 		t.Errorf("open again: %v", err)
 	}
 	at.Provisioned = false
-	if _, err := New(options()).Open(t.Context(), at, nil); tool.KindOf(err) != tool.BackendUnavailable {
+	if _, err := New(options(t)).Open(t.Context(), at, nil); tool.KindOf(err) != tool.BackendUnavailable {
 		t.Errorf("open anew: %v", err)
 	}
 }
@@ -196,7 +196,7 @@ func TestFolderLink(t *testing.T) {
 		}
 		at := binding(t, p)
 		at.WorkspaceFolder = folder
-		e, err := New(options()).Open(t.Context(), at, nil)
+		e, err := New(options(t)).Open(t.Context(), at, nil)
 		if kind == "" && err != nil || kind != "" && tool.KindOf(err) != kind {
 			t.Errorf("%s: %v", sub, err)
 		}
@@ -220,7 +220,7 @@ func TestRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := New(options()).Remove(t.Context(), at); err != nil {
+		if err := New(options(t)).Remove(t.Context(), at); err != nil {
 			t.Fatal(err)
 		}
 	}

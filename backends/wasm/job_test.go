@@ -178,7 +178,7 @@ func TestJobInDirectory(t *testing.T) {
 func TestJobTimedOut(t *testing.T) {
 	e := jobs(t, `,"max_fuel":1000000000000000`)
 	out, err := e.RunJob(t.Context(), backends.JobRequest{
-		ID: "job", Argv: []string{"guest", "hold", "part"}, Timeout: 300 * time.Millisecond,
+		ID: "job", Argv: []string{"guest", "hold", "part"}, Timeout: time.Second,
 	})
 	if err != nil || !out.TimedOut || out.ExitCode != -1 {
 		t.Errorf("%+v (%v)", out, err)

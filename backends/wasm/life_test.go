@@ -151,13 +151,14 @@ func playService(file string) error {
 	var r struct {
 		Binding backends.Binding
 		Request backends.ModuleRequest
+		Engine  string
 		Cache   string
 		Running string
 	}
 	if err := json.Unmarshal(b, &r); err != nil {
 		return err
 	}
-	opened, err := New(Options{CacheDir: r.Cache}).Open(context.Background(), r.Binding, nil)
+	opened, err := New(Options{Executable: r.Engine, CacheDir: r.Cache}).Open(context.Background(), r.Binding, nil)
 	if err != nil {
 		return err
 	}
@@ -188,7 +189,7 @@ func TestServiceKilled(t *testing.T) {
 	running := filepath.Join(dir, "running")
 	input, err := json.Marshal(map[string]any{
 		"Binding": binding(t, pure(t, preopen(dir, "")+`,"max_fuel":1000000000000000,"max_execution_time":"1h"`)),
-		"Request": request(t, "hold", "/work/running"), "Cache": options().CacheDir, "Running": running,
+		"Request": request(t, "hold", "/work/running"), "Engine": options(t).Executable, "Cache": options(t).CacheDir, "Running": running,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +226,7 @@ func TestCache(t *testing.T) {
 	r := written(t, handmade(1))
 	run := func() (problem string, err error) {
 		t.Helper()
-		o := options()
+		o := options(t)
 		o.CacheDir = cache
 		e, err := New(o).Open(t.Context(), binding(t, pure(t, "")), nil)
 		if err != nil {
@@ -238,13 +239,14 @@ func TestCache(t *testing.T) {
 	if problem, err := run(); problem != "" || err != nil {
 		t.Fatal(problem, err)
 	}
-	kept := filepath.Join(cache, engine.CacheVersion(), r.SHA256+".wasm")
-	info, err := os.Stat(filepath.Dir(kept))
-	if err != nil || info.Mode().Perm() != 0o700 {
-		t.Fatalf("the cache is %v (%v)", info, err)
+	kept, err := filepath.Glob(filepath.Join(cache, "*-meter*", r.SHA256+".wasm"))
+	if err != nil || len(kept) != 1 {
+		t.Fatal(kept, err)
 	}
-	if _, err := os.Stat(kept); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{cache, filepath.Dir(kept[0])} {
+		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%s is %v (%v)", dir, info, err)
+		}
 	}
 	// What is in the cache is believed: the module itself is not looked at again.
 	if err := os.Remove(r.Path); err != nil {
@@ -304,7 +306,7 @@ func TestPrune(t *testing.T) {
 func TestCheck(t *testing.T) {
 	dir, module := t.TempDir(), written(t, handmade(1)).Path
 	members := fmt.Sprintf(`,"modules":[%q],"preopens":["/work::%s:ro","/folder::${workspaceFolder}"]`, module, dir)
-	o := options()
+	o := options(t)
 	o.Log = slog.New(slog.DiscardHandler)
 	h := New(o).Check(t.Context(), pure(t, members))
 	if !h.OK || len(h.Checks) != 6 || h.Duration <= 0 {
@@ -324,7 +326,7 @@ func TestCheck(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("no time"))
-	if h = New(options()).Check(ctx, pure(t, "")); h.OK {
+	if h = New(options(t)).Check(ctx, pure(t, "")); h.OK {
 		t.Errorf("without time: %+v", h)
 	}
 }

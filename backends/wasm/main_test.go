@@ -17,7 +17,6 @@ import (
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
-	"github.com/caisson-dev/caisson/backends/wasm/engine"
 )
 
 // patience is how long tests wait for what should come at once.
@@ -26,11 +25,8 @@ const patience = 30 * time.Second
 // built is where the guests of this run are; TestMain removes it.
 var built string
 
-// The test binary is the engine too, and a service that is to be killed.
+// The test binary is a service that is to be killed too.
 func TestMain(m *testing.M) {
-	if handled, code := engine.Main(os.Args[1:]); handled {
-		os.Exit(code)
-	}
 	if len(os.Args) == 3 && os.Args[1] == "service" {
 		if err := playService(os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -58,16 +54,23 @@ func runTests(m *testing.M) int {
 	return code
 }
 
-// buildGuest compiles the Go guest, once.
-var buildGuest = sync.OnceValues(func() (string, error) {
-	out := filepath.Join(built, "guest.wasm")
-	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", out, "./testdata/guest")
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-buildvcs=false")
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the guest: %w\n%s", err, text)
-	}
-	return out, nil
-})
+// build compiles a program of testdata for a system.
+func build(name, as string, system ...string) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		out := filepath.Join(built, as)
+		cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", out, "./testdata/"+name)
+		cmd.Env = append(append(os.Environ(), "GOFLAGS=-buildvcs=false"), system...)
+		if text, err := cmd.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("build %s: %w\n%s", name, err, text)
+		}
+		return out, nil
+	})
+}
+
+var (
+	buildGuest  = build("guest", "guest.wasm", "GOOS=wasip1", "GOARCH=wasm")
+	buildEngine = build("engine", "engine")
+)
 
 func guest(t testing.TB) string {
 	t.Helper()
@@ -90,12 +93,13 @@ func sumOf(t testing.TB, path string) string {
 
 // options are those of a backend whose cache all tests share, so that the guest is
 // compiled once.
-func options() Options {
-	return Options{
-		CacheDir: filepath.Join(built, "cache"),
-		// Under the race detector every engine would sleep for a second at its end.
-		Environment: []string{"GORACE=atexit_sleep_ms=0"},
+func options(t testing.TB) Options {
+	t.Helper()
+	path, err := buildEngine()
+	if err != nil {
+		t.Fatal(err)
 	}
+	return Options{Executable: path, CacheDir: filepath.Join(built, "cache")}
 }
 
 // pure is a wasm profile with members changed.
@@ -120,7 +124,7 @@ func binding(t testing.TB, p profile.Profile) backends.Binding {
 // open opens an environment that the test's end lets go of.
 func open(t testing.TB, at backends.Binding) *environment {
 	t.Helper()
-	e, err := New(options()).Open(t.Context(), at, nil)
+	e, err := New(options(t)).Open(t.Context(), at, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -240,7 +240,7 @@ func await(t testing.TB, path string) {
 // TestBesideEndless runs short guests while as many run as may at once, most of
 // them without an end.
 func TestBesideEndless(t *testing.T) {
-	e := open(t, binding(t, pure(t, `,"max_fuel":1000000000000,"max_execution_time":"2s"`)))
+	e := open(t, binding(t, pure(t, `,"max_fuel":1000000000000,"max_execution_time":"500ms"`)))
 	loop := written(t, endless())
 	short := request(t, "args")
 	if _, err := e.RunModule(t.Context(), short); err != nil {
