@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// command is a module whose _start has the body given, and one page of memory.
+func command(body ...byte) []byte {
+	m := []byte("\x00asm\x01\x00\x00\x00" +
+		"\x01\x04\x01\x60\x00\x00" + "\x03\x02\x01\x00" + "\x05\x03\x01\x00\x01" +
+		"\x07\x13\x02\x06memory\x02\x00\x06_start\x00\x00")
+	n := byte(len(body) + 2)
+	m = append(m, 0x0a, n+2, 1, n, 0)
+	return append(append(m, body...), 0x0b)
+}
+
+// started is an engine in this process, and the service's end of its connection.
+func started(t *testing.T, o Setup) *wire.Client {
+	t.Helper()
+	here, there := net.Pipe()
+	s := newServer()
+	done := make(chan error, 1)
+	go func() {
+		err := wire.Serve(context.Background(), there, s, wire.ServerOptions{MaxRequests: maxRequests})
+		done <- errors.Join(err, s.close(context.Background()))
+	}()
+	c := wire.NewClient(here, wire.ClientOptions{})
+	t.Cleanup(func() {
+		if err := errors.Join(c.Close(), <-done); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := c.Initialize(t.Context(), wire.Initialize{Root: t.TempDir(), Session: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Call(t.Context(), MethodRun, Run{Args: []string{"x"}}, nil); tool.KindOf(err) != tool.InvalidParams {
+		t.Errorf("a run before the setup: %v", err)
+	}
+	if _, err := c.Call(t.Context(), MethodSetup, o, nil); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// asked is a run of the module.
+func asked(t *testing.T, module []byte) Run {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "module.wasm")
+	if err := os.WriteFile(path, module, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(module)
+	return Run{
+		Path: path, SHA256: hex.EncodeToString(sum[:]), Args: []string{"module"},
+		Fuel: 1 << 40, MemoryPages: 16, MaxOutput: 1000, Deterministic: true,
+	}
+}
+
+func ran(t *testing.T, c *wire.Client, r Run) Outcome {
+	t.Helper()
+	reply, err := c.Call(t.Context(), MethodRun, r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out Outcome
+	if err := reply.Decode(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestServer(t *testing.T) {
+	c := started(t, Setup{CacheDir: filepath.Join(t.TempDir(), "cache"), MemoryPages: 16})
+	fine, endless := asked(t, command()), asked(t, command(0x03, 0x40, 0x0c, 0x00, 0x0b))
+	if out := ran(t, c, fine); out.Ending != Exited || out.FuelRemaining != fine.Fuel {
+		t.Errorf("%+v", out)
+	}
+	endless.Fuel = 12345
+	if out := ran(t, c, endless); out.Ending != OutOfFuel || out.FuelRemaining > 1 {
+		t.Errorf("%+v", out)
+	}
+	endless.Fuel, endless.Timeout = math.MaxInt64, int64(50*time.Millisecond)
+	if out := ran(t, c, endless); out.Ending != OutOfTime || time.Duration(out.Duration) < 50*time.Millisecond {
+		t.Errorf("%+v", out)
+	}
+	endless.Timeout = 0
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := c.Call(ctx, MethodRun, endless, nil); tool.KindOf(err) != tool.Timeout {
+		t.Errorf("a cancelled run: %v", err)
+	}
+	for name, change := range map[string]func(*Run){
+		"no name":      func(r *Run) { r.Args = nil },
+		"much memory":  func(r *Run) { r.MemoryPages = 1 << 17 },
+		"no directory": func(r *Run) { r.Mounts = []Mount{{Host: "/none", Guest: "/x"}} },
+		"another directory": func(r *Run) {
+			r.Mounts = []Mount{{Host: t.TempDir(), Guest: "/x", File: "1:1"}}
+		},
+		"leads out": func(r *Run) { r.Mounts = []Mount{{Host: t.TempDir(), Below: "..", Guest: "/x"}} },
+	} {
+		r := fine
+		change(&r)
+		if _, err := c.Call(t.Context(), MethodRun, r, nil); err == nil {
+			t.Errorf("%s: it ran", name)
+		}
+	}
+	if _, err := c.Call(t.Context(), MethodSetup, Setup{}, nil); tool.KindOf(err) != tool.InvalidParams {
+		t.Errorf("a second setup: %v", err)
+	}
+	if _, err := c.Call(t.Context(), "wasm/none", Setup{}, nil); tool.KindOf(err) != tool.Unsupported {
+		t.Errorf("an unknown method: %v", err)
+	}
+}
+
+// TestEviction compiles more modules than are kept.
+func TestEviction(t *testing.T) {
+	c := started(t, Setup{MemoryPages: 16})
+	for i := range maxCompiled + 3 {
+		body := bytes.Repeat([]byte{0x01}, i) // nop
+		r := asked(t, command(body...))
+		for range 2 {
+			if out := ran(t, c, r); out.Ending != Exited || out.FuelRemaining != r.Fuel-uint64(i) {
+				t.Fatalf("%d: %+v", i, out)
+			}
+		}
+	}
+}
+
+func TestFixedClock(t *testing.T) {
+	c := &fixedClock{}
+	sec, nsec := c.walltime()
+	if sec*int64(time.Second)+int64(nsec) != Epoch+tick {
+		t.Errorf("it begins at %d.%09d", sec, nsec)
+	}
+	before := c.nanotime()
+	c.nanosleep(int64(time.Hour))
+	if after := c.nanotime(); after != before+int64(time.Hour)+tick {
+		t.Errorf("an hour took %d ns", after-before)
+	}
+	for _, ns := range []int64{-1, math.MaxInt64, math.MaxInt64, math.MinInt64} {
+		before := c.nanotime()
+		c.nanosleep(ns)
+		if sec, _ := c.walltime(); c.nanotime() < before || sec < Epoch/int64(time.Second) {
+			t.Errorf("after sleeping for %d ns it is %d", ns, sec)
+		}
+	}
+}
+
+func TestRealClock(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &realClock{ctx: ctx, began: time.Now()}
+	if sec, _ := c.walltime(); time.Since(time.Unix(sec, 0)) > time.Minute {
+		t.Errorf("it is %d", sec)
+	}
+	cancel()
+	c.nanosleep(int64(time.Hour)) // ends with its guest
+	if ns := c.nanotime(); ns <= 0 || ns > int64(time.Minute) {
+		t.Errorf("it took %d", ns)
+	}
+}
+
+func TestOutput(t *testing.T) {
+	o := &output{left: 5, truncate: true}
+	for _, s := range []stream{{o, &o.out}, {o, &o.errs}} {
+		if n, err := s.Write([]byte("abc")); n != 3 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if got := string(o.body()); got != "abcab" || !o.truncated || o.errs.Len() != 2 {
+		t.Errorf("%q", got)
+	}
+	defer func() {
+		if p := recover(); p != errOutput {
+			t.Errorf("more than it may: %v", p)
+		}
+	}()
+	o.truncate = false
+	_, _ = stream{o, &o.out}.Write([]byte("x"))
+}
+
+func TestMemory(t *testing.T) {
+	m := &memory{limit: 3 * PageSize}
+	l := m.Allocate(PageSize, 10*PageSize)
+	if b := l.Reallocate(PageSize); len(b) != PageSize {
+		t.Fatal(len(b))
+	}
+	b := l.Reallocate(3 * PageSize)
+	b[len(b)-1] = 1
+	if m.refused || l.Reallocate(4*PageSize) != nil || !m.refused {
+		t.Error("more than the limit was given")
+	}
+	l.Free()
+	l.Free()
+}
+
+func TestCosts(t *testing.T) {
+	for name, want := range map[string]uint64{
+		"random_get": costCall + 100, "fd_readdir": costFile + 100, "path_open": costFile, "clock_time_get": costCall,
+	} {
+		if got := costOf(name)(sized(8000), []uint64{0, 800, 800}); got != want {
+			t.Errorf("%s costs %d, not %d", name, got, want)
+		}
+	}
+	// What a guest asks for beyond its memory costs no more than its memory.
+	if got := costOf("random_get")(sized(8000), []uint64{0, math.MaxUint32}); got != costCall+1000 {
+		t.Errorf("it costs %d", got)
+	}
+}

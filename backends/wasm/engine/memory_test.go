@@ -1,0 +1,13 @@
+package engine
+
+import "github.com/tetratelabs/wazero/api"
+
+// sizedMemory is a guest's memory of which only the size is asked.
+type sizedMemory struct {
+	api.Memory
+	size uint32
+}
+
+func (s sizedMemory) Size() uint32 { return s.size }
+
+func sized(n uint32) api.Memory { return sizedMemory{size: n} }
