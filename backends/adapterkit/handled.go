@@ -19,6 +19,8 @@ func (h Handlers) check() error {
 		return errors.New("adapterkit: Initialize and Execute are required")
 	case p.Start != nil && (p.List == nil || h.Close == nil):
 		return errors.New("adapterkit: Processes.Start needs Processes.List and Close: what is started must be listed, and stopped at the end")
+	case h.RunJob != nil && h.Exports.Read == nil:
+		return errors.New("adapterkit: RunJob needs Exports: what a job leaves is fetched by them")
 	case (h.Exports.Read == nil) != (h.Exports.Close == nil):
 		return errors.New("adapterkit: Exports.Read and Exports.Close belong together")
 	}
@@ -34,6 +36,9 @@ func (b *handled) Initialize(ctx context.Context, s *Session, in wire.Initialize
 	out := wire.Initialized{Root: root, Capabilities: []string{wire.CapErrors}}
 	if b.h.Processes.Start != nil {
 		out.Capabilities = append(out.Capabilities, wire.CapProcessStart)
+	}
+	if b.h.RunJob != nil {
+		out.Capabilities = append(out.Capabilities, wire.CapBulk, wire.CapJob)
 	}
 	return out, nil
 }
@@ -61,6 +66,16 @@ func (b *handled) Handle(ctx context.Context, r *Request) (wire.Response, error)
 			}
 			return b.h.RunCode(ctx, Program{RunCode: p, request: r})
 		})
+	case wire.MethodJobRun:
+		if b.h.RunJob == nil {
+			break
+		}
+		return b.runJob(ctx, r)
+	case wire.MethodExportStream:
+		if b.h.RunJob == nil {
+			break
+		}
+		return b.stream(ctx, r)
 	case wire.MethodExportRead:
 		if b.h.Exports.Read == nil {
 			break
@@ -131,7 +146,12 @@ func (b *handled) process(ctx context.Context, r *Request) (wire.Response, error
 	case r.Method == wire.MethodProcessRead && p.Read != nil:
 		return typed(r, func(in wire.ProcessRequest) (wire.ProcessRead, error) { return read(ctx, p.Read, in) })
 	case r.Method == wire.MethodProcessWrite && p.Write != nil:
-		return typed(r, func(in wire.ProcessRequest) (tool.Process, error) { return p.Write(ctx, in.ID, []byte(in.Input)) })
+		return typed(r, func(in wire.ProcessRequest) (tool.Process, error) {
+			if r.Body != nil {
+				return p.Write(ctx, in.ID, r.Body)
+			}
+			return p.Write(ctx, in.ID, []byte(in.Input))
+		})
 	case r.Method == wire.MethodProcessResize && p.Resize != nil:
 		return typed(r, func(in wire.ProcessRequest) (tool.Process, error) {
 			return p.Resize(ctx, in.ID, tool.TTY{Cols: in.Cols, Rows: in.Rows})

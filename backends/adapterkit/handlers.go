@@ -22,6 +22,12 @@ type Handlers struct {
 	// RunCode runs a program. A program that fails or times out is a result with
 	// Error.
 	RunCode func(ctx context.Context, p Program) (wire.RunCodeResult, error)
+	// RunJob runs a program to its end, in a fresh directory that is gone when it
+	// returns, or in the workspace: the protocol's document says how. Nothing of the
+	// job runs any more then. The request was checked ([tool.JobRequest.Check]); its
+	// actor and mode are never empty. Each of the result's files is an export, which
+	// takes Exports. With it the kit announces caisson.job.v1 and caisson.bulk.v1.
+	RunJob func(ctx context.Context, r tool.JobRequest) (tool.JobResult, error)
 	// Processes are the process methods.
 	Processes ProcessHandlers
 	// Exports are the methods behind present_artifact.
@@ -60,7 +66,7 @@ type ProcessHandlers struct {
 type ExportHandlers struct {
 	// Read returns at most [wire.ExportChunk] bytes of the snapshot from offset
 	// on, and whether they are its last. An empty chunk that is not the last
-	// breaks the protocol.
+	// breaks the protocol. Where jobs run a snapshot may be read more than once.
 	Read func(ctx context.Context, token string, offset int64) (data []byte, eof bool, err error)
 	// Close lets go of the snapshot.
 	Close func(ctx context.Context, token string) error
