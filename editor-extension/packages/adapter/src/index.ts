@@ -13,5 +13,6 @@ export { type RunOptions, run } from "./run.js";
 export * from "./types/code.js";
 export * from "./types/files.js";
 export * from "./types/initialize.js";
+export * from "./types/job.js";
 export * from "./types/process.js";
 export * from "./types/tools.js";

@@ -2,6 +2,7 @@ import type { RawJSON } from "./json.js";
 import type { RunCode, RunCodeResult } from "./types/code.js";
 import type { Directory, FileInfo, FilePath, FileRange } from "./types/files.js";
 import type { Initialize, Initialized } from "./types/initialize.js";
+import type { Job, JobDone } from "./types/job.js";
 import type {
   Process,
   ProcessCleanup,
@@ -47,6 +48,7 @@ export interface MethodTable {
   "fs/read_directory": { data: FilePath; reply: Directory };
   "fs/read_file": { data: FileRange; reply: null };
   "fs/write_file": { data: FilePath; reply: FileInfo };
+  "job/run": { data: Job; reply: JobDone };
   "tools/list": { data: Readonly<Record<string, never>>; reply: ToolList };
   shutdown: {
     data: { readonly remove: boolean };

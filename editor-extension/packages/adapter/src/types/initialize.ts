@@ -10,6 +10,7 @@ export type Capability =
   | "caisson.fs.v1"
   | "caisson.limits.v1"
   | "caisson.actors.v1"
+  | "caisson.job.v1"
   | "caisson.tools.v1"
   | "caisson.shutdown.v1"
   | "caisson.socket.v1";
