@@ -6,6 +6,7 @@ import "strings"
 type command struct {
 	fields []field // the first is the command word; never empty
 	dir    string  // where it runs, with marks
+	base   string  // where the call's relative paths begin, with marks
 	why    string  // it is code that is not known, for this reason; "" for a command
 }
 

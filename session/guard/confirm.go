@@ -107,6 +107,9 @@ var (
 // may be remembered.
 func (q *questions) begin(ctx context.Context, k key) (over func(), known *bool, err error) {
 	for {
+		if ctx.Err() != nil {
+			return nil, nil, context.Cause(ctx)
+		}
 		q.mu.Lock()
 		if allow, ok := q.remembered[k]; ok {
 			q.mu.Unlock()

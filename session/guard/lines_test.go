@@ -2,10 +2,12 @@ package guard
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -111,7 +113,7 @@ func TestOtherCommands(t *testing.T) {
 	}{
 		{"process.start", `{"argv":["rm","-rf","/"]}`, nil, Deny},
 		{"process.start", `{"argv":["sudo","sh","-c","rm -rf /"]}`, nil, Deny},
-		{"process.start", `{"argv":["rm","-rf","$x"]}`, nil, Allow}, // no shell expands it
+		{"process.start", `{"argv":["rm","-rf","$x"]}`, nil, Allow},         // no shell expands it
 		{"process.start", `{"argv":["rm","-rf","*"],"cwd":"/"}`, nil, Deny}, // a file of that name
 		{"process.start", `{"command":"rm -rf *","cwd":"/"}`, nil, Deny},
 		{"process.start", `{"command":"rm -rf etc","cwd":".."}`, nil, Deny},
@@ -187,6 +189,8 @@ func FuzzLine(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, line string) {
+		late := time.AfterFunc(5*time.Second, func() { panic(fmt.Sprintf("%q takes too long", line)) })
+		defer late.Stop()
 		letters(t, line)
 		if l, err := NewLists([]string{"git *"}, []string{"rm -rf /"}); err != nil {
 			t.Error(err)

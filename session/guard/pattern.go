@@ -20,8 +20,9 @@ import (
 //   - Plain words must be the first ones in this order; values of flags may stand
 //     between. Words that are paths, globs or key=value may stand anywhere.
 //   - In paths * is within one name and ** across. A path is compared as it is
-//     once . .. and // are gone, from the directory that the command runs in. A
-//     path that ends in /* stands for the directory itself as well.
+//     once . .. and // are gone, from the directory that the command runs in; a
+//     relative one in a pattern begins at the workspace. One that ends in /* stands
+//     for the directory itself as well.
 //   - A last word * is any more words, also none.
 type pattern struct {
 	name     []element
@@ -281,7 +282,7 @@ func argumentsOf(fields []field) []argument {
 // argumentsOf compares the arguments.
 func (p *pattern) argumentsOf(c *command, certain bool) found {
 	args := argumentsOf(c.fields[1:])
-	m := matching{certain: certain, dir: c.dir, args: args, used: make([]bool, len(args))}
+	m := matching{certain: certain, dir: c.dir, base: c.base, args: args, used: make([]bool, len(args))}
 	result := yes
 	for _, step := range []func() found{
 		func() found { return m.flags(p.needed(certain)) },
@@ -301,6 +302,7 @@ func (p *pattern) argumentsOf(c *command, certain bool) found {
 type matching struct {
 	certain bool
 	dir     string
+	base    string
 	args    []argument
 	used    []bool // by something that is not known; one word is one thing
 }
@@ -424,7 +426,7 @@ func (m *matching) is(w wordGlob, a argument) bool {
 	}
 	texts := []string{a.text}
 	if w.isPath {
-		texts = seen(m.dir, a.text, m.certain)
+		texts = m.seen(a.text)
 	}
 	return slices.ContainsFunc(texts, func(t string) bool {
 		e := elementsOf(t)
@@ -435,16 +437,23 @@ func (m *matching) is(w wordGlob, a argument) bool {
 	})
 }
 
-// seen are the paths that an argument is looked at as: from the directory on, as
-// it is written, and, where it is a glob, the directories in which that looks.
-func seen(dir, text string, certain bool) []string {
-	full := resolve(dir, text)
+// seen are the paths that an argument is looked at as: absolute, from where the
+// call's relative paths begin, as it is written, and, where it is a glob, the
+// directories in which that looks. What is certain is the first two.
+func (m *matching) seen(text string) []string {
+	full := resolve(m.dir, text)
 	all := []string{full}
+	if inside, ok := strings.CutPrefix(full, strings.TrimSuffix(m.base, "/")+"/"); ok {
+		all = append(all, inside)
+	}
+	if full == m.base {
+		all = append(all, ".")
+	}
+	if m.certain {
+		return all
+	}
 	if !absolute(text) {
 		all = append(all, strings.TrimPrefix(text, "./"))
-	}
-	if certain {
-		return all
 	}
 	for i, r := range full {
 		if r != '/' || i == 0 {

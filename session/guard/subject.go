@@ -44,6 +44,7 @@ func (s *subject) commands() []command {
 		return s.found
 	}
 	w := newWalker()
+	w.base = dirText(s.call.Dir)
 	sh := newShell(s.directory(o))
 	for name, data := range s.call.Files {
 		text := string(anything)

@@ -17,6 +17,7 @@ type walker struct {
 	steps int // commands that were followed
 	words int // that were expanded
 	spent bool
+	base  string // where the call's relative paths begin
 	// called are functions that were called.
 	called map[*syntax.Stmt]bool
 }
@@ -575,7 +576,7 @@ func (w *walker) simple(sh *shell, c *syntax.CallExpr, stdin string) string {
 
 // note collects a command.
 func (w *walker) note(sh *shell, fields []field) {
-	w.found = append(w.found, command{fields: slices.Clone(fields), dir: sh.dir})
+	w.found = append(w.found, command{fields: slices.Clone(fields), dir: sh.dir, base: w.base})
 }
 
 // call follows the body of a function. It has variables that are local only where
