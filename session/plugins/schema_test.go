@@ -148,6 +148,7 @@ func TestCheckIsBounded(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := compile(t, test.schema)
+			s.most = maxEffort / 20
 			faults, err := s.Check(json.RawMessage(test.arguments))
 			if tool.KindOf(err) != tool.InvalidParams || !strings.Contains(err.Error(), "too large") {
 				t.Fatalf("%d faults, error %v", len(faults), err)

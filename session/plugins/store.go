@@ -109,7 +109,7 @@ func copyHashed(to io.Writer, from io.Reader, limit int64, begin string) (string
 		return "", err
 	}
 	h := sha256.New()
-	n, err := io.Copy(io.MultiWriter(to, h), io.MultiReader(strings.NewReader(begin), io.LimitReader(from, limit)))
+	n, err := io.Copy(io.MultiWriter(to, h), io.MultiReader(strings.NewReader(begin), io.LimitReader(from, limit+1-int64(len(begin)))))
 	switch {
 	case err != nil:
 		return "", err
