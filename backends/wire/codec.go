@@ -42,6 +42,10 @@ func appendJSON(b []byte, v any) ([]byte, error) {
 		return v.append(b), nil
 	case answer:
 		return v.append(b)
+	case tool.Process:
+		return v.AppendJSON(b), nil
+	case tool.ProcessEvent:
+		return v.AppendJSON(b), nil
 	case tool.Result:
 		return appendResult(b, &v)
 	case *tool.Result:

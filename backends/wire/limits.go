@@ -49,6 +49,8 @@ const (
 	// it is above all that the service lets one client ask for at once, which is 64
 	// calls, 1024 waits and 256 subscriptions. Each costs a goroutine.
 	DefaultMaxRequests = 2048
+	// maxIdlers is how many goroutines stay when they have run their requests.
+	maxIdlers = 4
 	// DefaultMaxPending is how many bytes of request data and bodies a server
 	// holds at once.
 	DefaultMaxPending = 2 * MaxBody

@@ -47,6 +47,9 @@ type Server struct {
 	handlers sync.WaitGroup  // requests whose Handle has not returned
 	replies  sync.WaitGroup  // requests whose reply is not written
 
+	idle   chan *Request // to a goroutine that has nothing to do
+	idlers atomic.Int32  // how many there are
+
 	mu        sync.Mutex
 	requests  map[string]*Request
 	pending   int64 // bytes of data and bodies of requests
@@ -92,6 +95,7 @@ func NewServer(rw io.ReadWriteCloser, h Handler, o ServerOptions) *Server {
 		reader:    NewReader(rw),
 		writer:    NewWriter(rw),
 		ended:     make(chan struct{}),
+		idle:      make(chan *Request),
 		requests:  make(map[string]*Request),
 		callbacks: make(map[string]chan callbackAnswer),
 		outHas:    make(chan struct{}, 1),
@@ -295,7 +299,26 @@ func (s *Server) hostHas(capability string) bool {
 	return caps != nil && slices.Contains(*caps, capability)
 }
 
-// run handles one request and replies. It is the goroutine of that request.
+// work runs r, and then what comes while it is idle: the stack of a goroutine that
+// has run a request is large enough for the next one, and a new one's is copied
+// several times before it is.
+func (s *Server) work(r *Request) {
+	for {
+		s.run(r)
+		if s.idlers.Add(1) > maxIdlers {
+			s.idlers.Add(-1)
+			return
+		}
+		select {
+		case r = <-s.idle:
+			s.idlers.Add(-1)
+		case <-s.ended:
+			return
+		}
+	}
+}
+
+// run handles one request and replies.
 func (s *Server) run(r *Request) {
 	defer s.replies.Done()
 	resp, err := s.handle(r)

@@ -119,7 +119,11 @@ func (s *Server) admit(f *rawFrame, method string) error {
 	s.pending += r.size
 	s.handlers.Add(1)
 	s.replies.Add(1)
-	go s.run(r)
+	select {
+	case s.idle <- r:
+	default:
+		go s.work(r)
+	}
 	return nil
 }
 

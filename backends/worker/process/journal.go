@@ -81,11 +81,7 @@ func readJournal(r io.Reader) (records []record, whole int64, err error) {
 // put appends a record. It is in the hands of the kernel then, not synced. A
 // record that could not be written whole is not there.
 func (j *journal) put(rec record) error {
-	line, err := json.Marshal(rec)
-	if err != nil {
-		return fmt.Errorf("encode the record of %s: %w", rec.ID, err)
-	}
-	line = append(line, '\n')
+	line := append(rec.appendJSON(make([]byte, 0, 1024)), '\n')
 	if len(line) > maxRecord {
 		return fmt.Errorf("%w: %d bytes, and the most is %d", errLongRecord, len(line), maxRecord)
 	}
@@ -115,11 +111,8 @@ func (j *journal) compact() error {
 		return fmt.Errorf("read %s again: %w", j.path, err)
 	}
 	var all bytes.Buffer
-	lines := json.NewEncoder(&all) // ends each with a newline
 	for _, rec := range records {
-		if err := lines.Encode(rec); err != nil {
-			return fmt.Errorf("encode the record of %s: %w", rec.ID, err)
-		}
+		all.Write(append(rec.appendJSON(all.AvailableBuffer()), '\n'))
 	}
 	temp := j.path + ".new"
 	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)

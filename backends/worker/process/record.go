@@ -5,6 +5,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -23,6 +26,32 @@ type record struct {
 	RecheckMinutes int  `json:"recheck_minutes,omitempty"`
 	// Gone is a record that was cleaned up.
 	Gone bool `json:"gone,omitempty"`
+}
+
+// appendJSON appends the record's JSON.
+func (r *record) appendJSON(b []byte) []byte {
+	b = r.AppendJSON(b)
+	b = b[:len(b)-1] // it goes on
+	b = strconv.AppendUint(append(b, `,"identity":{"start":`...), r.Identity.Start, 10)
+	text := func(name, value string) {
+		if value != "" {
+			b, _ = jsontext.AppendQuote(append(b, name...), value)
+		}
+	}
+	text(`,"boot":`, r.Identity.Boot)
+	text(`,"pid_namespace":`, r.Identity.Namespace)
+	b = append(b, '}')
+	text(`,"request":`, r.Request)
+	if r.Delivered {
+		b = append(b, `,"completion_delivered":true`...)
+	}
+	if r.RecheckMinutes != 0 {
+		b = strconv.AppendInt(append(b, `,"recheck_minutes":`...), int64(r.RecheckMinutes), 10)
+	}
+	if r.Gone {
+		b = append(b, `,"gone":true`...)
+	}
+	return append(b, '}')
 }
 
 // digest identifies a request of a process without disclosing it.
