@@ -71,6 +71,7 @@ var groups = []group{
 		unreadWork, slowlyWork, subscribedWork, rushingWork, memoryWork, sessionsWork, manyWork,
 	}},
 	{"search", []string{"rg", "go"}, searchRows, []string{grepWork}},
+	{"wasm", []string{"go"}, wasmRows, []string{wasmWork}},
 	{"docker", []string{"docker"}, dockerRows, []string{
 		dockerOpenWork, dockerReadWork, dockerSocketWork, dockerStreamWork, dockerBashWork, dockerArtifactWork,
 	}},
