@@ -201,8 +201,11 @@ type doubleEnvironment struct {
 
 func (e *doubleEnvironment) Info() backends.Info {
 	root := "/double"
-	if e.b.Profile.HostWorkspace != "" {
+	switch {
+	case e.b.Profile.HostWorkspace != "":
 		root = e.b.Profile.Workspace
+	case e.kind == profile.WASM:
+		root = "/"
 	}
 	return backends.Info{Backend: e.kind, Environment: e.b.Environment, Root: root}
 }

@@ -58,7 +58,7 @@ func (s *live) explained(p profile.Profile, err error) error {
 
 // below is a path relative to a root that it is in.
 func below(root, path string) (relative string, ok bool) {
-	if root == "" {
+	if root == "" || root == "/" { // of a guest; every path would be in it
 		return "", false
 	}
 	rest, ok := strings.CutPrefix(path, strings.TrimRight(root, "/"))

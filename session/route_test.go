@@ -565,6 +565,7 @@ func TestPathsOfPlaces(t *testing.T) {
 	r := newDividedRig(t)
 	s := r.start()
 	v := s.open(session.OpenRequest{Workspace: r.folder})
+	s.call(v.ID, "lint", `{}`)
 	s.call(v.ID, "bash", `{}`)
 	for path, want := range map[string]string{
 		"/workspace/a/b": "as a/b:", "/workspace": "as .:", "/workspaces/a": "", "/etc/passwd": "", "../a": "",
