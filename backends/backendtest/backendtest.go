@@ -52,6 +52,9 @@ type Harness struct {
 // Lacks holds a reason for each thing that an environment does not have; an
 // empty string means that it has it and is tested for it.
 type Lacks struct {
+	// Commands: anything that runs programs of the environment. The tools of
+	// commands are not described then, and Shell and Git are lacking too.
+	Commands string
 	// Shell: bash and process/start with a shell line. The lack must be
 	// answered by unsupported errors that name the shell.
 	Shell string

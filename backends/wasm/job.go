@@ -124,6 +124,12 @@ func (g guests) Run(ctx context.Context, c process.Command) (process.Result, err
 	if len(c.Argv) == 0 {
 		return process.Result{}, errNoCommands("a command line")
 	}
+	if ctx.Err() != nil {
+		return process.Result{}, tool.Errorf(tool.Cancelled, "the job was cancelled: %w", context.Cause(ctx))
+	}
+	if err := checkTexts(c.Argv, c.Env); err != nil {
+		return process.Result{}, err
+	}
 	module, err := g.e.module(c.Argv[0])
 	if err != nil {
 		return process.Result{}, err

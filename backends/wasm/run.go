@@ -27,6 +27,9 @@ func (e *environment) RunModule(ctx context.Context, r backends.ModuleRequest) (
 	if !filepath.IsAbs(r.Path) {
 		return backends.ModuleResult{}, tool.Errorf(tool.InvalidParams, "the module's path %q is not absolute", r.Path).WithPath("path")
 	}
+	if err := checkTexts(r.Args, nil); err != nil {
+		return backends.ModuleResult{}, err
+	}
 	run := e.limits(r.Timeout, r.MaxOutputBytes, 0)
 	run.Path, run.SHA256 = r.Path, strings.ToLower(r.SHA256)
 	run.Args = append([]string{programName(r.Path)}, r.Args...)
@@ -43,6 +46,24 @@ func (e *environment) RunModule(ctx context.Context, r backends.ModuleRequest) (
 		Stdout: stdout, Stderr: stderr, ExitCode: int(out.ExitCode),
 		FuelRemaining: out.FuelRemaining, Duration: time.Duration(out.Duration),
 	}, nil
+}
+
+// checkTexts refuses arguments and variables that no guest can be given.
+func checkTexts(args []string, environment map[string]string) error {
+	for _, arg := range args {
+		if strings.ContainsRune(arg, 0) {
+			return tool.Errorf(tool.InvalidParams, "%q holds a NUL byte, which no argument can", arg).WithPath("argv")
+		}
+	}
+	for name, value := range environment {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return tool.Errorf(tool.InvalidParams, "%q cannot be the name of a variable", name).WithPath("environment")
+		}
+		if strings.ContainsRune(value, 0) {
+			return tool.Errorf(tool.InvalidParams, "the value of %s holds a NUL byte", name).WithPath("environment")
+		}
+	}
+	return nil
 }
 
 // programName is the name by which a module is called.

@@ -65,6 +65,10 @@ func (b *Backend) Open(_ context.Context, at backends.Binding, _ backends.Progre
 		return nil, tool.Errorf(tool.Unsupported, "allowed_hosts cannot be held by a wasm environment, whose guests have no network").
 			WithHint("remove the member from the profile").WithPath("allowed_hosts")
 	}
+	if len(at.Packs) > 0 {
+		return nil, tool.Errorf(tool.Unsupported, "the tool pack %s cannot run in a wasm environment, which runs WebAssembly modules only", at.Packs[0].Name).
+			WithHint("leave the profile out of the pack's profiles, or register the tool as a module")
+	}
 	places, err := openPlaces(at)
 	if err != nil {
 		return nil, err
