@@ -151,19 +151,12 @@ func (s *live) admit(ctx context.Context, p *place, x *Execution) (settle func()
 	if err != nil {
 		return settle, err
 	}
-	lists, err := s.lists(p.saved.Profile)
-	if err != nil || g == nil && lists == nil {
+	if err := s.admitInto(ctx, p, x); err != nil || g == nil {
 		return settle, err
 	}
 	call, err := s.guardCall(ctx, p, x)
 	if err != nil {
 		return settle, err
-	}
-	if err := lists.Check(call); err != nil {
-		return settle, err
-	}
-	if g == nil {
-		return settle, nil
 	}
 	ticket, err := g.Admit(ctx, call, s.asking(x))
 	if err != nil {
@@ -180,6 +173,19 @@ func (s *live) admit(ctx context.Context, p *place, x *Execution) (settle func()
 			s.m.log.Warn("what the session has used could not be saved", "session", s.id, "error", err)
 		}
 	}, nil
+}
+
+// admitInto checks the lists of commands of the place's profile, where it has some.
+func (s *live) admitInto(ctx context.Context, p *place, x *Execution) error {
+	lists, err := s.lists(p.saved.Profile)
+	if err != nil || lists == nil {
+		return err
+	}
+	call, err := s.guardCall(ctx, p, x)
+	if err != nil {
+		return err
+	}
+	return lists.Check(call)
 }
 
 // asking asks for the execution, nil where there is nobody to ask.
@@ -206,14 +212,16 @@ func (s *live) guardCall(ctx context.Context, p *place, x *Execution) (guard.Cal
 		c.Also = []string{"shell.bash"}
 	case a.tool == "":
 		group := tool.GroupOf(x.Tool)
-		own, err := s.isOwn(ctx, x.Tool)
-		if err != nil {
-			return c, err
-		}
-		if own && group != tool.GroupPlugins {
-			// A registered tool that hides a built-in one is refused as both.
-			c.Also = []string{toolName{group, x.Tool}.String()}
-			group = tool.GroupPlugins
+		if group != tool.GroupPlugins {
+			own, err := s.isOwn(ctx, x.Tool)
+			if err != nil {
+				return c, err
+			}
+			if own {
+				// A registered tool that hides a built-in one is refused as both.
+				c.Also = []string{toolName{group, x.Tool}.String()}
+				group = tool.GroupPlugins
+			}
 		}
 		c.Tool = toolName{group, x.Tool}.String()
 	}

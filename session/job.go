@@ -138,6 +138,11 @@ func (m *Manager) runJob(ctx context.Context, r JobRequest) (JobResult, error) {
 		}
 		defer leave()
 		x.in(site.place)
+		if site.place != p {
+			if err := s.admitInto(ctx, site.place, x); err != nil {
+				return err
+			}
+		}
 		r.Job.ID = x.CallID
 		result, err = site.run(ctx, r)
 		x.admission.output = int64(len(result.Stdout) + len(result.Stderr))
