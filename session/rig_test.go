@@ -18,6 +18,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session"
 	"github.com/caisson-dev/caisson/session/config"
+	"github.com/caisson-dev/caisson/session/plugins"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -37,6 +38,10 @@ type rig struct {
 	more     []backends.Backend // beside local and docker
 	vars     []string
 	now      func() time.Time // the services' clock; nil is the real one
+	// dockerBackend, unless it is nil, takes the place of the world's.
+	dockerBackend backends.Backend
+	// plugins, unless it is nil, keeps registered tools.
+	plugins *plugins.Store
 }
 
 const defaultConfig = `{
@@ -86,6 +91,9 @@ func (r *rig) start() *service {
 // docker is the backend of that kind, whose environments run programs when the
 // test wants them to.
 func (r *rig) docker() backends.Backend {
+	if r.dockerBackend != nil {
+		return r.dockerBackend
+	}
 	if r.programs == nil {
 		return r.world.backend(profile.Docker)
 	}
@@ -106,7 +114,7 @@ func (r *rig) startWith(c config.Source) *service {
 		Config:   c,
 		Registry: backends.NewRegistry(append(r.more, r.world.backend(profile.Local), r.docker())...),
 		// The store is opened by each service, as two processes would.
-		Artifacts: store, Sink: s.sink,
+		Artifacts: store, Plugins: r.plugins, Sink: s.sink,
 		Environ: func() []string { return r.vars },
 		Now:     r.now,
 	})
