@@ -312,6 +312,7 @@ func (p *Profile) fill(d Defaults, present map[string]bool) {
 		fallback(&p.CPUs, defaultCloudCPUs)
 		fallback(&p.Memory, defaultCloudMemory)
 	case WASM:
+		fallback(&p.Lifetime, defaultLifetime)
 		fallback(&p.Engine, "wazero")
 		fallback(&p.MaxMemoryPages, defaultMaxMemoryPages)
 		fallback(&p.MaxFuel, defaultMaxFuel)

@@ -61,7 +61,8 @@ func TestDefaults(t *testing.T) {
 	if m := parse(t, minimal[profile.Modal]); m.CPUs != 2 || m.Memory != 2048<<20 || m.ShutdownTimeout != 90*time.Second {
 		t.Errorf("modal: %+v", m)
 	}
-	if w := parse(t, minimal[profile.WASM]); w.Engine != "wazero" || w.MaxMemoryPages != 1024 || w.MaxFuel != 1e9 || !w.Deterministic || w.Network != "none" {
+	if w := parse(t, minimal[profile.WASM]); w.Engine != "wazero" || w.MaxMemoryPages != 1024 || w.MaxFuel != 1e9 || !w.Deterministic || w.Network != "none" ||
+		w.MaxExecutionTime != 30*time.Second || w.Lifetime != 10*time.Minute {
 		t.Errorf("wasm: %+v", w)
 	}
 	if l := parse(t, minimal[profile.Local]); l.Shell != "/bin/bash" || l.EnvMode != "inherit" || !slices.Contains(l.DeniedCommands, "rm -rf /") {
@@ -171,6 +172,10 @@ func TestRefusals(t *testing.T) {
 		{`{"backend":"ssh","host":"h","identity_file":"id"}`, "identity_file", "absolute", ""},
 		{`{"backend":"wasm","max_memory_pages":65537}`, "max_memory_pages", "between", ""},
 		{`{"backend":"wasm","preopens":["/srv"]}`, "preopens[0]", "guest::host", ""},
+		{`{"backend":"wasm","preopens":["/job::/srv"]}`, "preopens[0].guest", "a job's own directory", ""},
+		{`{"backend":"wasm","preopens":["work::/srv"]}`, "preopens[0].guest", "must be an absolute path", ""},
+		{`{"backend":"wasm","preopens":["/a::/srv","/a::/tmp"]}`, "preopens[1]", "two directories at /a", ""},
+		{`{"backend":"wasm","lifetime_seconds":1}`, "lifetime_seconds", "belongs to", ""},
 		{`{"backend":"command","command":[]}`, "command", "must name a program", ""},
 		{`{"backend":"local","backend":"docker"}`, "", "duplicate", ""},
 	}

@@ -193,6 +193,20 @@ func mountList() kind {
 	}
 }
 
+// jobDirectory is where the guest of a job has its own directory.
+const jobDirectory = "/job"
+
+// guestPath accepts where a host folder may stand for WebAssembly guests.
+func guestPath(s string) *Error {
+	if err := insidePath(s); err != nil {
+		return err
+	}
+	if s == jobDirectory || strings.HasPrefix(s, jobDirectory+"/") {
+		return wrong("nothing can be mounted at %s, which is a job's own directory", s)
+	}
+	return nil
+}
+
 // preopenList reads preopens, each an object or "guest::host[:ro]".
 func preopenList() kind {
 	return kind{
@@ -207,7 +221,7 @@ func preopenList() kind {
 					err = hostPath(o.Host).below("host")
 				}
 				if err == nil {
-					err = insidePath(o.Guest).below("guest")
+					err = guestPath(o.Guest).below("guest")
 				}
 				for _, other := range p.Preopens {
 					if err == nil && other.Guest == o.Guest {
