@@ -11,6 +11,7 @@ const (
 	sectionExport     = "export/*"
 	sectionRunCode    = "run_code and callbacks"
 	sectionExtensions = "Extensions"
+	sectionJobs       = "job/run"
 	sectionEnding     = "Ending"
 )
 
@@ -27,7 +28,7 @@ const (
 // clauses are all of them, by section.
 func clauses() []clause {
 	return slices.Concat(
-		framing(), tokens(), beginning(), calls(), files(), commands(), processes(), exports(), programs(), extensions(), ending())
+		framing(), tokens(), beginning(), calls(), files(), commands(), processes(), exports(), programs(), extensions(), jobs(), ending())
 }
 
 // rule is a clause that is driven on a connection with others.

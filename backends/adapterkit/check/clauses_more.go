@@ -1,7 +1,7 @@
 package check
 
 import (
-	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -168,8 +168,9 @@ func (t *trial) sendBody(method string, data args, content string) reply {
 	p := t.peer
 	p.mu.Lock()
 	p.next++
+	n := p.next
 	p.mu.Unlock()
-	id := "check-body-" + t.clause.Name + base64.RawURLEncoding.EncodeToString([]byte(method))
+	id := fmt.Sprintf("check-body-%s-%d", t.clause.Name, n)
 	w := p.expect(id, method)
 	p.send(args{"id": id, "method": method, "data": data, "body": len(content)})
 	for len(content) > 0 {

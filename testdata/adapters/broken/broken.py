@@ -603,6 +603,26 @@ class NoParent(Whole):
         return {}
 
 
+# Jobs.
+
+@breaks("job")
+class GivesInputsBack(Whole):
+    def comes_back(self, file, aside):
+        return super().comes_back(file, ())
+
+
+@breaks("job-inputs")
+class TakesAnyPath(Whole):
+    def put(self, directory, path, rest, size):
+        return super().put(directory, path.replace("..", "up").lstrip("/"), rest, size)
+
+
+@breaks("job-ends")
+class EndsOneProcess(Whole):
+    def end_job(self, process):
+        process.kill()
+
+
 # Extensions and the end.
 
 BREACHES["tools-list"] = replies("tools/list", lambda data, _: {"tools": [{"description": "it has no name"}]})

@@ -1,5 +1,5 @@
 """The adapter of ../python with what it leaves out: bodies, fs/*, side chats and
-programs of a toy language, so that there is something to break of everything."""
+programs of a toy language and jobs, so that there is something to break of everything."""
 
 import base64
 import json
@@ -14,6 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 from adapter import Adapter, Malformed  # noqa: E402
 from files import Refusal, to_name  # noqa: E402
+from jobs import Jobs  # noqa: E402
 import processes  # noqa: E402
 
 # Waited out each time that an adapter is checked: whoever holds a pipe or ignores a
@@ -31,8 +32,8 @@ class Body:
         self.content, self.data = content, data or {}
 
 
-class Whole(Adapter):
-    capabilities = Adapter.capabilities + ["caisson.bulk.v1", "caisson.fs.v1", "caisson.actors.v1"]
+class Whole(Jobs, Adapter):
+    capabilities = Adapter.capabilities + ["caisson.bulk.v1", "caisson.fs.v1", "caisson.actors.v1", "caisson.job.v1"]
 
     def __init__(self, stdin, stdout):
         super().__init__(stdin, stdout)
@@ -43,7 +44,8 @@ class Whole(Adapter):
         self.methods.update({
             "run_code": self.run_code, "fs/stat": lambda r: self.stat(r.data["path"]),
             "fs/read_directory": self.read_directory, "fs/read_file": self.read_file,
-            "fs/write_file": self.write_file, "export/stream": self.export_stream})
+            "fs/write_file": self.write_file, "export/stream": self.export_stream,
+            "job/run": lambda r: Body(*reversed(self.job_run(r)))})
 
     def initialize(self, data, token):
         reply = super().initialize(data, token)
