@@ -66,6 +66,14 @@ generate: editor-extension/node_modules ## Write the generated schemas and types
 dist: ## Build the release layout for every supported platform into dist/
 	$(RIG)/dist '$(VERSION)' '$(LDFLAGS)'
 
+.PHONY: extension
+extension: build editor-extension/node_modules ## Build the editor extension with this platform's program: dist/caisson.vsix
+	$(RIG)/extension '$(LDFLAGS)'
+
+.PHONY: e2e
+e2e: ## The extension in a real workbench; PICTURES=DIR keeps pictures of its views
+	$(RIG)/e2e
+
 $(GOLANGCI):
 	mkdir -p .tools
 	GOBIN=$(CURDIR)/.tools $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
@@ -77,4 +85,4 @@ editor-extension/node_modules: editor-extension/package-lock.json
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin dist .tools editor-extension/node_modules editor-extension/packages/{*,*/examples}/dist
+	rm -rf bin dist .tools editor-extension/node_modules editor-extension/packages/{*,*/examples}/{dist,bin}

@@ -1,0 +1,97 @@
+import { once } from "node:events";
+import { createConnection, type Socket } from "node:net";
+import { createInterface } from "node:readline";
+import type {
+  Artifact,
+  Process,
+  ProcessEventParams,
+  Session,
+  ToolCallResult,
+} from "@caisson/protocol";
+import { until } from "./until.js";
+
+/** An error of the agent's operation, with the data of the service's. */
+export class AgentError extends Error {
+  constructor(
+    message: string,
+    readonly data: { kind?: string; hint?: string } | undefined,
+  ) {
+    super(message);
+  }
+}
+
+interface Answer {
+  id: number;
+  result?: unknown;
+  error?: { message: string; data?: { kind?: string; hint?: string } };
+}
+
+/** The test's end of the agent that runs as an extension in the workbench. */
+export class Agent {
+  private next = 0;
+  private readonly waiting = new Map<number, (answer: Answer) => void>();
+
+  private constructor(private readonly socket: Socket) {
+    createInterface({ input: socket }).on("line", (line) => {
+      const answer = JSON.parse(line) as Answer;
+      this.waiting.get(answer.id)?.(answer);
+      this.waiting.delete(answer.id);
+    });
+  }
+
+  /** Connects as soon as the extension listens. */
+  static async connect(path: string): Promise<Agent> {
+    return until("the agent extension listens", async () => {
+      const socket = createConnection(path);
+      try {
+        await once(socket, "connect");
+        return new Agent(socket);
+      } catch {
+        socket.destroy();
+        return undefined;
+      }
+    });
+  }
+
+  open(profile?: string): Promise<Session> {
+    return this.ask("open", profile === undefined ? {} : { profile });
+  }
+
+  call(session: Session, name: string, input: Record<string, unknown>): Promise<ToolCallResult> {
+    return this.ask("call", session.id, name, input);
+  }
+
+  start(session: Session, command: string, options: object = {}): Promise<Process> {
+    return this.ask("start", session.id, command, options);
+  }
+
+  /** What the extension was told by events. */
+  seen(): Promise<{ processes: ProcessEventParams[]; artifacts: Artifact[] }> {
+    return this.ask("seen");
+  }
+
+  /** How long the activation took that the extension waited for, in ms. */
+  activation(): Promise<number> {
+    return this.ask("activation");
+  }
+
+  invokeTool(name: string, input: Record<string, unknown>): Promise<string[]> {
+    return this.ask("invokeTool", name, input);
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+
+  private async ask<T>(op: string, ...args: unknown[]): Promise<T> {
+    const id = ++this.next;
+    const answer = await new Promise<Answer>((resolve) => {
+      this.waiting.set(id, resolve);
+      this.socket.write(`${JSON.stringify({ id, op, args })}\n`);
+    });
+    if (answer.error !== undefined) {
+      throw new AgentError(answer.error.message, answer.error.data);
+    }
+    return answer.result as T;
+  }
+}

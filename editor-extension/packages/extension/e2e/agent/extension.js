@@ -1,0 +1,52 @@
+// An agent that does what it is told over a socket: one JSON object a line each way,
+// {id, op, args} and {id, result} or {id, error}. It reaches Caisson as any other
+// extension does.
+const { createServer } = require("node:net");
+const { createInterface } = require("node:readline");
+const { rmSync } = require("node:fs");
+const vscode = require("vscode");
+
+exports.activate = async (context) => {
+  const extension = vscode.extensions.getExtension("caisson-dev.caisson");
+  const before = performance.now();
+  const caisson = await extension.activate();
+  const activation = performance.now() - before;
+  const seen = { processes: [], artifacts: [] };
+  caisson.onProcess((event) => seen.processes.push(event));
+  caisson.onArtifact((artifact) => seen.artifacts.push(artifact));
+
+  const operations = {
+    open: (options) => caisson.open(undefined, options),
+    call: (session, name, input) => caisson.call(session, name, input),
+    start: (session, command, options) => caisson.start(session, command, options),
+    seen: () => seen,
+    activation: () => activation,
+    invokeTool: async (name, input) => {
+      const token = new vscode.CancellationTokenSource().token;
+      const result = await vscode.lm.invokeTool(
+        name,
+        { input, toolInvocationToken: undefined },
+        token,
+      );
+      return result.content.map((part) => part.value);
+    },
+    command: (name, ...args) => vscode.commands.executeCommand(name, ...args).then(() => null),
+  };
+
+  const path = process.env.CAISSON_E2E_SOCKET;
+  rmSync(path, { force: true });
+  const server = createServer((socket) => {
+    createInterface({ input: socket }).on("line", async (line) => {
+      const { id, op, args } = JSON.parse(line);
+      let answer;
+      try {
+        answer = { id, result: (await operations[op](...args)) ?? null };
+      } catch (error) {
+        answer = { id, error: { message: error.message, data: error.data } };
+      }
+      socket.write(`${JSON.stringify(answer)}\n`);
+    });
+    socket.on("error", () => undefined);
+  }).listen(path);
+  context.subscriptions.push({ dispose: () => server.close() });
+};

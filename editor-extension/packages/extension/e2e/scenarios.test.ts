@@ -1,0 +1,199 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Session } from "@caisson/protocol";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { Agent, AgentError } from "./agent.js";
+import { image, makeImage } from "./image.js";
+import { until } from "./until.js";
+import { Window } from "./window.js";
+import { Workbench } from "./workbench.js";
+
+/** Where pictures of the main views go. */
+const pictures = process.env["CAISSON_E2E_PICTURES"];
+
+/** A picture of one red dot. */
+const dot =
+  "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAAEklEQVR4nGP4z8CAB+GTG8HSALfKY52fTcuYAAAAAElFTkSuQmCC";
+
+let workbench: Workbench;
+let window: Window;
+let agent: Agent;
+let session: Session;
+
+beforeAll(async () => {
+  const server = required("CAISSON_E2E_SERVER");
+  const extension = required("CAISSON_E2E_EXTENSION");
+  const agentExtension = required("CAISSON_E2E_AGENT");
+  await makeImage();
+  workbench = await Workbench.start({ server, extensions: [extension, agentExtension] });
+  window = new Window(workbench.page);
+  agent = await Agent.connect(workbench.socket);
+});
+
+afterEach(async ({ task }) => {
+  if (task.result?.state === "fail") {
+    await picture(`failed-${task.name.replace(/\W+/g, "-")}`);
+  }
+});
+
+afterAll(async () => {
+  agent?.close();
+  await workbench?.stop();
+});
+
+function required(name: string): string {
+  const value = process.env[name];
+  if (value === undefined || value === "") {
+    throw new Error(`${name} is not set: testdata/rig/e2e starts these tests`);
+  }
+  return value;
+}
+
+async function picture(name: string): Promise<void> {
+  if (pictures !== undefined) {
+    await mkdir(pictures, { recursive: true });
+    await workbench.page.screenshot({ path: join(pictures, `${name}.png`) });
+  }
+}
+
+describe("in a real workbench", () => {
+  it("starts without a configuration, on this machine", async () => {
+    expect(await agent.activation()).toBeLessThan(1000);
+    expect(await workbench.services()).toEqual([]); // nothing needed one yet
+    await window.showCaisson();
+    await window.status.filter({ hasText: "local" }).waitFor();
+    await window.row("Sessions", /project.*local.*here/).waitFor();
+    await picture("first-start");
+  });
+
+  it("opens a container, chosen by its profile", async () => {
+    await mkdir(dirname(workbench.configuration), { recursive: true });
+    await writeFile(
+      workbench.configuration,
+      JSON.stringify({
+        execution_environments: {
+          profiles: { isolated: { backend: "docker", image, pull: "never" } },
+        },
+      }),
+    );
+    await window.command("Caisson: Choose Environment");
+    await window.choose("isolated", "isolated");
+    await window.notification("new session on isolated; the one on local stays").waitFor();
+    await window.status.filter({ hasText: "isolated" }).waitFor();
+    await window.row("Sessions", /isolated.*ready.*here/).waitFor();
+    await picture("container");
+  });
+
+  it("lets an extension call tools there", async () => {
+    session = await agent.open();
+    expect(session).toMatchObject({ profile: "isolated", backend: "docker", state: "ready" });
+    await agent.call(session, "write_file", { path: "greeting.txt", content: "hello there\n" });
+    const { structuredContent } = await agent.call(session, "bash", {
+      command: "cat greeting.txt",
+    });
+    expect(structuredContent).toMatchObject({ exit_code: 0, stdout: "hello there\n" });
+  });
+
+  it("shows a process, lets a person type to it, and stops it", async () => {
+    const script = 'echo ready; while read -r line; do echo "heard $line"; done';
+    await agent.start(session, script, { label: "listener", tty: { cols: 80, rows: 24 } });
+    const row = window.row("Processes", "listener");
+    await row.filter({ hasText: "running" }).waitFor();
+    await row.click();
+    await window.terminal.filter({ hasText: "ready" }).waitFor();
+    await workbench.page.keyboard.type("a whisper\n");
+    await window.terminal.filter({ hasText: "heard a whisper" }).waitFor();
+    await picture("process");
+    await row.hover();
+    await row.locator('.action-label[aria-label^="Stop Process"]').click();
+    await row.filter({ hasText: "stopped" }).waitFor();
+    const { processes } = await agent.seen();
+    expect(processes.filter((e) => e.process.label === "listener").map((e) => e.type)).toEqual(
+      expect.arrayContaining(["started", "exited"]),
+    );
+  });
+
+  it("shows what was published", async () => {
+    await agent.call(session, "write_file", { path: "dot.png", content: dot, encoding: "base64" });
+    await agent.call(session, "write_file", {
+      path: "report.md",
+      content: "# Findings\n\nAll well.\n",
+    });
+    await agent.call(session, "present_artifact", { path: "dot.png" });
+    await agent.call(session, "present_artifact", { path: "report.md" });
+    await window.row("Artifacts", "dot.png").click();
+    await window.tab("dot.png").waitFor();
+    await window.row("Artifacts", "report.md").click();
+    await window.tab(/Preview report\.md/).waitFor();
+    const preview = workbench.page
+      .frameLocator("iframe.webview.ready")
+      .frameLocator("iframe#active-frame");
+    await preview.locator("h1", { hasText: "Findings" }).waitFor();
+    await picture("artifacts");
+    await window.theme("Light Modern");
+    await picture("artifacts-light");
+    await window.theme("Dark Modern");
+  });
+
+  it("asks before what a rule wants confirmed, and takes closing for no", async () => {
+    await configureGuard();
+    const asked = await agent.open("guarded");
+    const call = agent.call(asked, "bash", { command: "echo should not run" });
+    const failure = expect(call).rejects.toThrow(AgentError);
+    await window.dialog.filter({ hasText: "echo should not run" }).waitFor();
+    await picture("confirmation");
+    await workbench.page.keyboard.press("Escape");
+    await failure;
+  });
+
+  it("has everything back after the service was killed", async () => {
+    session = await agent.open("isolated");
+    await agent.start(session, "echo still here; sleep 600", { label: "survivor" });
+    await window.row("Processes", "survivor").filter({ hasText: "running" }).waitFor();
+    const [pid] = await workbench.services();
+    expect(pid).toBeDefined();
+    process.kill(pid as number, "SIGKILL");
+    await until("another service runs", async () => {
+      const now = await workbench.services();
+      return now.length === 1 && now[0] !== pid ? now : undefined;
+    });
+    await window.row("Processes", "survivor").filter({ hasText: "running" }).waitFor();
+    const again = await agent.open();
+    expect(again.id).toBe(session.id);
+  });
+
+  it("has everything back after the window was reloaded", async () => {
+    agent.close();
+    await workbench.reload();
+    await window.showCaisson();
+    await window.status.filter({ hasText: "isolated" }).waitFor();
+    await window.row("Processes", "survivor").filter({ hasText: "running" }).waitFor();
+    await window.row("Artifacts", "report.md").waitFor();
+    agent = await Agent.connect(workbench.socket);
+    expect((await agent.open()).id).toBe(session.id);
+  });
+});
+
+async function configureGuard(): Promise<void> {
+  await writeFile(
+    workbench.configuration,
+    JSON.stringify({
+      execution_environments: {
+        profiles: {
+          isolated: { backend: "docker", image, pull: "never" },
+          guarded: { backend: "local" },
+        },
+      },
+      guard: {
+        rules: [
+          {
+            tools: ["shell.bash"],
+            match: { command: "echo should *" },
+            action: "confirm",
+            reason: "Somebody looks at this.",
+          },
+        ],
+      },
+    }),
+  );
+}

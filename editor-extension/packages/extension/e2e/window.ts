@@ -1,0 +1,77 @@
+import type { Locator, Page } from "playwright-core";
+
+/** What a person sees and does in the window. */
+export class Window {
+  constructor(private readonly page: Page) {}
+
+  /** Shows the view of the activity bar's item. */
+  async showCaisson(): Promise<void> {
+    const item = this.page.locator('.activitybar .action-label[aria-label^="Caisson"]');
+    await item.waitFor();
+    if (!(await this.page.locator('.sidebar .composite.title:has-text("Caisson")').isVisible())) {
+      await item.click();
+    }
+    await this.section("Sessions").waitFor();
+  }
+
+  /** One of the views in the side bar. */
+  section(title: string): Locator {
+    return this.page.locator(`.sidebar .pane:has(.pane-header[aria-label^="${title}"])`);
+  }
+
+  /** A line of one of the views. */
+  row(section: string, text: string | RegExp): Locator {
+    return this.section(section).locator(".monaco-list-row").filter({ hasText: text });
+  }
+
+  /** The status bar item. */
+  get status(): Locator {
+    return this.page.locator('.statusbar-item[id="caisson-dev.caisson.caisson.environment"]');
+  }
+
+  /** Runs a command by its title, as with F1. */
+  async command(title: string): Promise<void> {
+    await this.page.keyboard.press("F1");
+    await this.choose(`>${title}`, title);
+  }
+
+  /** Shows the window in another colour theme. */
+  async theme(name: "Light Modern" | "Dark Modern"): Promise<void> {
+    await this.command("Preferences: Color Theme");
+    await this.choose(name, name);
+    const kind = name === "Light Modern" ? "vs" : "vs-dark";
+    await this.page.locator(`.monaco-workbench.${kind}`).waitFor();
+  }
+
+  /** Types into the open list and takes the line with the text. */
+  async choose(typed: string, text: string): Promise<void> {
+    const input = this.page.locator(".quick-input-widget input.input");
+    await input.waitFor();
+    await input.fill(typed);
+    await this.page
+      .locator(".quick-input-list .monaco-list-row")
+      .filter({ hasText: text })
+      .first()
+      .click();
+  }
+
+  /** A message in the corner. */
+  notification(text: string | RegExp): Locator {
+    return this.page.locator(".notification-list-item").filter({ hasText: text });
+  }
+
+  /** The open modal question. */
+  get dialog(): Locator {
+    return this.page.locator(".monaco-dialog-box");
+  }
+
+  /** The text of the terminal in the panel. */
+  get terminal(): Locator {
+    return this.page.locator(".terminal-wrapper.active .xterm");
+  }
+
+  /** The title of the editor that is open. */
+  tab(name: string | RegExp): Locator {
+    return this.page.locator(".tabs-container .tab").filter({ hasText: name });
+  }
+}

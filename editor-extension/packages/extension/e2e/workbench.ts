@@ -1,0 +1,221 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { createWriteStream } from "node:fs";
+import { mkdir, mkdtemp, readdir, readFile, readlink, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { type BrowserContext, chromium, type Page } from "playwright-core";
+import { until } from "./until.js";
+
+const run = promisify(execFile);
+
+/** What a workbench is started with; paths are absolute. */
+export interface Installation {
+  /** code-server's entry.js. */
+  server: string;
+  /** The packaged extensions. */
+  extensions: string[];
+}
+
+/** A real editor with an empty profile, a folder opened in it, in a headless browser. */
+export class Workbench {
+  readonly folder: string;
+  readonly configuration: string;
+  readonly socket: string;
+  page!: Page;
+  private server: ChildProcess | undefined;
+  private browser: BrowserContext | undefined;
+  private address = "";
+
+  private constructor(private readonly directory: string) {
+    this.folder = join(directory, "project");
+    this.configuration = join(directory, "config", "caisson", "config.json");
+    this.socket = join(directory, "agent.sock");
+  }
+
+  /** Installs the extensions and opens the window. */
+  static async start(installation: Installation): Promise<Workbench> {
+    const workbench = new Workbench(await mkdtemp(join(tmpdir(), "caisson-e2e-")));
+    try {
+      await workbench.install(installation);
+      await workbench.serve(installation);
+      await workbench.open();
+    } catch (thrown) {
+      await workbench.stop();
+      throw thrown;
+    }
+    return workbench;
+  }
+
+  /** The state, data and configuration directories of this workbench alone. */
+  private get environment(): NodeJS.ProcessEnv {
+    return {
+      ...process.env,
+      XDG_CONFIG_HOME: join(this.directory, "config"),
+      XDG_STATE_HOME: join(this.directory, "state"),
+      XDG_DATA_HOME: join(this.directory, "data"),
+      XDG_RUNTIME_DIR: join(this.directory, "run"),
+      CAISSON_E2E_SOCKET: this.socket,
+      // No registry is asked.
+      EXTENSIONS_GALLERY: '{"serviceUrl":"","itemUrl":"","resourceUrlTemplate":""}',
+    };
+  }
+
+  private get places(): string[] {
+    return [
+      ["--config", join(this.directory, "config.yaml")],
+      ["--user-data-dir", join(this.directory, "user")],
+      ["--extensions-dir", join(this.directory, "extensions")],
+    ].flat();
+  }
+
+  private async install({ server, extensions }: Installation): Promise<void> {
+    const settings = join(this.directory, "user", "User");
+    await mkdir(settings, { recursive: true });
+    await mkdir(this.folder);
+    await mkdir(join(this.directory, "run"), { mode: 0o700 });
+    await mkdir(join(this.directory, "config"));
+    await writeFile(join(this.directory, "config.yaml"), "");
+    await writeFile(join(settings, "settings.json"), JSON.stringify(editorSettings, null, 2));
+    for (const extension of extensions) {
+      await run(process.execPath, [server, ...this.places, "--install-extension", extension], {
+        env: this.environment,
+      });
+    }
+  }
+
+  private async serve({ server }: Installation): Promise<void> {
+    const port = await freePort();
+    this.address = `http://127.0.0.1:${port}`;
+    const log = createWriteStream(join(this.directory, "server.log"));
+    this.server = spawn(
+      process.execPath,
+      [
+        server,
+        ...this.places,
+        "--bind-addr",
+        `127.0.0.1:${port}`,
+        "--auth",
+        "none",
+        "--disable-telemetry",
+        "--disable-update-check",
+        "--disable-workspace-trust",
+        "--disable-getting-started-override",
+        "--disable-file-downloads",
+        "--disable-proxy",
+      ],
+      { env: this.environment, stdio: ["ignore", "pipe", "pipe"] },
+    );
+    this.server.stdout?.pipe(log);
+    this.server.stderr?.pipe(log);
+    await until("the server answers", async () => {
+      const answer = await fetch(`${this.address}/healthz`).catch(() => undefined);
+      return answer?.ok ? true : undefined;
+    });
+  }
+
+  private async open(): Promise<void> {
+    this.browser = await chromium.launchPersistentContext(join(this.directory, "browser"), {
+      executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium",
+      headless: true,
+      viewport: { width: 1280, height: 800 },
+      args: [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+      ],
+    });
+    this.browser.setDefaultTimeout(60_000);
+    this.page = this.browser.pages()[0] ?? (await this.browser.newPage());
+    await this.page.goto(`${this.address}/?folder=${encodeURIComponent(this.folder)}`);
+    await this.page.locator(".monaco-workbench").waitFor();
+  }
+
+  /** Reloads the window, as a person would. */
+  async reload(): Promise<void> {
+    await this.page.reload();
+    await this.page.locator(".monaco-workbench").waitFor();
+  }
+
+  /** The services that run for this workbench, by process id. */
+  async services(): Promise<number[]> {
+    const found: number[] = [];
+    for (const pid of (await readdir("/proc")).filter((name) => /^\d+$/.test(name))) {
+      const [program, line, environment] = await Promise.all([
+        readlink(`/proc/${pid}/exe`).catch(() => ""),
+        readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => ""),
+        readFile(`/proc/${pid}/environ`, "utf8").catch(() => ""),
+      ]);
+      const ours = environment.includes(`CAISSON_E2E_SOCKET=${this.socket}`);
+      if (program.endsWith("/caisson") && line.split("\0")[1] === "serve" && ours) {
+        found.push(Number(pid));
+      }
+    }
+    return found;
+  }
+
+  /** Removes every session, and the environments that outlive their windows. */
+  private async removeSessions(): Promise<void> {
+    const extensions = join(this.directory, "extensions");
+    const own = (await readdir(extensions).catch(() => [])).find((n) =>
+      n.startsWith("caisson-dev.caisson-"),
+    );
+    if (own === undefined) {
+      return;
+    }
+    const program = join(extensions, own, "bin", "caisson");
+    const options = { env: this.environment };
+    const { stdout } = await run(program, ["session", "list", "--json"], options);
+    const { sessions } = JSON.parse(stdout) as { sessions: { id: string }[] };
+    for (const { id } of sessions) {
+      await run(program, ["session", "delete", "--force", id], options);
+    }
+  }
+
+  /** Ends everything that was started, and removes the directory. */
+  async stop(): Promise<void> {
+    await this.browser?.close();
+    const { server } = this;
+    if (server !== undefined && server.exitCode === null) {
+      const gone = new Promise((resolve) => server.once("exit", resolve));
+      server.kill();
+      await gone;
+    }
+    await until("the service has ended with its window", async () =>
+      (await this.services()).length === 0 ? true : undefined,
+    );
+    await this.removeSessions();
+    await rm(this.directory, { recursive: true, force: true, maxRetries: 10 });
+  }
+}
+
+const editorSettings = {
+  "chat.disableAIFeatures": true,
+  "workbench.startupEditor": "none",
+  "workbench.secondarySideBar.defaultVisibility": "hidden",
+  "workbench.reduceMotion": "on",
+  "workbench.colorTheme": "Default Dark Modern",
+  "telemetry.telemetryLevel": "off",
+  "update.mode": "none",
+  "extensions.autoUpdate": false,
+  "extensions.autoCheckUpdates": false,
+  "window.dialogStyle": "custom",
+  // Text in the page, and not in a picture of it.
+  "terminal.integrated.gpuAcceleration": "off",
+};
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") {
+    throw new Error("there is no free port");
+  }
+  return address.port;
+}

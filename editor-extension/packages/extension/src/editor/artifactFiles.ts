@@ -1,0 +1,121 @@
+import type { Artifact } from "@caisson/protocol";
+import * as vscode from "vscode";
+import type { Caisson } from "../caisson.js";
+import { dump } from "../model/hex.js";
+
+/** The scheme of artifacts as files; a publication's uri is its file's. */
+export const artifactScheme = "caisson-artifact";
+
+/** The scheme of artifacts as hexadecimal text. */
+export const hexScheme = "caisson-hex";
+
+/** Of a larger binary artifact only the beginning is shown, in bytes. */
+const maxHex = 1 << 20;
+
+/** What publishes artifacts as read-only files. */
+export class ArtifactFiles implements vscode.FileSystemProvider {
+  private readonly changed = new vscode.EventEmitter<vscode.FileChangeEvent[]>();
+  readonly onDidChangeFile = this.changed.event;
+
+  constructor(private readonly caisson: Caisson) {}
+
+  watch(): vscode.Disposable {
+    // What is published never changes.
+    return new vscode.Disposable(() => undefined);
+  }
+
+  async stat(uri: vscode.Uri): Promise<vscode.FileStat> {
+    const artifact = await this.find(uri);
+    const time = Date.parse(artifact.createdAt);
+    return { type: vscode.FileType.File, size: artifact.size, ctime: time, mtime: time };
+  }
+
+  async readFile(uri: vscode.Uri): Promise<Uint8Array> {
+    return this.caisson.artifacts.read(await this.find(uri));
+  }
+
+  /** The publication of the uri; an editor of the last window may ask before the list came. */
+  private async find(uri: vscode.Uri): Promise<Artifact> {
+    const known = this.lookUp(uri);
+    if (known !== undefined) {
+      return known;
+    }
+    await this.caisson.service.ensure();
+    await this.caisson.artifacts.load();
+    const artifact = this.lookUp(uri);
+    if (artifact === undefined) {
+      throw vscode.FileSystemError.FileNotFound(uri);
+    }
+    return artifact;
+  }
+
+  private lookUp(uri: vscode.Uri): Artifact | undefined {
+    return this.caisson.artifacts
+      .list()
+      .find((a) => vscode.Uri.parse(a.uri).toString() === uri.toString());
+  }
+
+  readDirectory(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.FileNotADirectory(uri);
+  }
+
+  createDirectory(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.NoPermissions(uri);
+  }
+
+  writeFile(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.NoPermissions(uri);
+  }
+
+  delete(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.NoPermissions(uri);
+  }
+
+  rename(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.NoPermissions(uri);
+  }
+}
+
+/** What shows binary artifacts as hexadecimal text. */
+export class HexDocuments implements vscode.TextDocumentContentProvider {
+  constructor(private readonly files: ArtifactFiles) {}
+
+  async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
+    const content = await this.files.readFile(uri.with({ scheme: artifactScheme }));
+    const shown = dump(content.subarray(0, maxHex));
+    return content.length > maxHex
+      ? `${shown}… ${content.length - maxHex} more bytes: save the artifact to see them\n`
+      : shown;
+  }
+}
+
+/** Opens an artifact in the way that its kind is looked at. */
+export async function openArtifact(caisson: Caisson, artifact: Artifact): Promise<void> {
+  const uri = vscode.Uri.parse(artifact.uri);
+  const { kind } = await caisson.service.request("artifact/preview", {
+    id: artifact.id,
+    maxBytes: 1,
+  });
+  switch (kind) {
+    case "markdown":
+      await vscode.commands.executeCommand("markdown.showPreview", uri);
+      break;
+    case "binary":
+      await vscode.window.showTextDocument(uri.with({ scheme: hexScheme }), { preview: true });
+      break;
+    default:
+      // Images and text are what the editor knows by their names.
+      await vscode.commands.executeCommand("vscode.open", uri);
+  }
+}
+
+/** Shows what is different between two artifacts. */
+export async function compareArtifacts(a: Artifact, b: Artifact): Promise<void> {
+  const [older, newer] = a.createdAt <= b.createdAt ? [a, b] : [b, a];
+  await vscode.commands.executeCommand(
+    "vscode.diff",
+    vscode.Uri.parse(older.uri),
+    vscode.Uri.parse(newer.uri),
+    older.name === newer.name ? `${older.name} (versions)` : `${older.name} ↔ ${newer.name}`,
+  );
+}

@@ -1,0 +1,62 @@
+import { execFile } from "node:child_process";
+import * as vscode from "vscode";
+import { type Caisson, settings } from "../caisson.js";
+import { locate } from "../service/locate.js";
+
+/** How long the doctor may take, in ms: it tries every profile. */
+const budget = 90_000;
+
+const scheme = "caisson-doctor";
+
+/** The doctor's report as a document. */
+export class DoctorReport implements vscode.TextDocumentContentProvider, vscode.Disposable {
+  private readonly changed = new vscode.EventEmitter<vscode.Uri>();
+  readonly onDidChange = this.changed.event;
+  private readonly uri = vscode.Uri.from({ scheme, path: "Caisson Doctor Report" });
+  private readonly registration = vscode.workspace.registerTextDocumentContentProvider(
+    scheme,
+    this,
+  );
+  private report = "";
+
+  constructor(private readonly caisson: Caisson) {}
+
+  provideTextDocumentContent(): string {
+    return this.report;
+  }
+
+  async show(): Promise<void> {
+    const program = await locate({
+      configured: settings().get("path", ""),
+      extension: this.caisson.extension.extensionPath,
+      environment: process.env,
+      platform: process.platform,
+    });
+    await vscode.window.withProgress(
+      { location: vscode.ProgressLocation.Notification, title: "Caisson looks for problems" },
+      async () => {
+        this.report = `${program.path} (from ${program.from})\n\n${await run(program.path)}`;
+      },
+    );
+    this.changed.fire(this.uri);
+    await vscode.window.showTextDocument(this.uri, { preview: true });
+  }
+
+  dispose(): void {
+    this.registration.dispose();
+    this.changed.dispose();
+  }
+}
+
+/** What the doctor prints; its exit code says only whether it found something. */
+function run(program: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(program, ["doctor"], { timeout: budget }, (error, stdout, stderr) => {
+      if (error !== null && stdout === "") {
+        reject(new Error(`The doctor could not be run: ${stderr || error.message}`));
+        return;
+      }
+      resolve(stdout + stderr);
+    });
+  });
+}

@@ -1,0 +1,291 @@
+import type { FileInfo, Session } from "@caisson/protocol";
+import * as vscode from "vscode";
+import { type Caisson, settings } from "../caisson.js";
+import { serviceError } from "../service/errors.js";
+
+/** The scheme of the files of environments: caisson-env:/<session>/<path below its root>. */
+export const environmentScheme = "caisson-env";
+
+/** How many bytes one read of a file asks for. */
+const chunk = 8 << 20;
+
+/** How many names the search by name looks at; a larger tree is searched in part. */
+const maxNames = 20_000;
+
+/** Folders that the search by name leaves out, as they hold little that people look for. */
+const skipped = new Set([".git", "node_modules", "__pycache__", ".venv"]);
+
+/** The uri of a path below a session's root. */
+export function environmentUri(session: Session, path: string): vscode.Uri {
+  return vscode.Uri.from({ scheme: environmentScheme, path: `/${session.id}/${path}` });
+}
+
+/** The files of environments, for people: no agent's calls, and no agent's rules. */
+export class EnvironmentFiles implements vscode.FileSystemProvider {
+  private readonly changed = new vscode.EventEmitter<vscode.FileChangeEvent[]>();
+  readonly onDidChangeFile = this.changed.event;
+
+  constructor(private readonly caisson: Caisson) {}
+
+  watch(): vscode.Disposable {
+    // The service tells of no changes of files; the view has a button to look again.
+    return new vscode.Disposable(() => undefined);
+  }
+
+  async stat(uri: vscode.Uri): Promise<vscode.FileStat> {
+    const { file } = await this.ask(uri, "fs/stat", (sessionId, path) => ({ sessionId, path }));
+    return statOf(file);
+  }
+
+  async readDirectory(uri: vscode.Uri): Promise<[string, vscode.FileType][]> {
+    const entries = await this.list(uri);
+    return entries.map((file) => [file.name, typeOf(file)]);
+  }
+
+  /** A folder's entries with all that is known of them. */
+  async list(uri: vscode.Uri): Promise<FileInfo[]> {
+    const { entries } = await this.ask(uri, "fs/readDirectory", (sessionId, path) => ({
+      sessionId,
+      path,
+    }));
+    return entries;
+  }
+
+  async readFile(uri: vscode.Uri): Promise<Uint8Array> {
+    const pieces: Buffer[] = [];
+    let offset = 0;
+    for (let eof = false; !eof; ) {
+      const at = offset;
+      const piece = await this.ask(uri, "fs/readFile", (sessionId, path) => ({
+        sessionId,
+        path,
+        offset: at,
+        length: chunk,
+      }));
+      const data = Buffer.from(piece.data, "base64");
+      pieces.push(data);
+      offset += data.length;
+      eof = piece.eof || data.length === 0;
+    }
+    return Buffer.concat(pieces);
+  }
+
+  async writeFile(uri: vscode.Uri, content: Uint8Array): Promise<void> {
+    if (!editable()) {
+      throw vscode.FileSystemError.NoPermissions(
+        "The files of environments are read-only here: the setting caisson.environmentFiles.editable changes that.",
+      );
+    }
+    await this.ask(uri, "fs/writeFile", (sessionId, path) => ({
+      sessionId,
+      path,
+      data: Buffer.from(content).toString("base64"),
+    }));
+    this.changed.fire([{ type: vscode.FileChangeType.Changed, uri }]);
+  }
+
+  createDirectory(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.NoPermissions(uri);
+  }
+
+  delete(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.NoPermissions(uri);
+  }
+
+  rename(uri: vscode.Uri): never {
+    throw vscode.FileSystemError.NoPermissions(uri);
+  }
+
+  private async ask<M extends FileMethod>(
+    uri: vscode.Uri,
+    method: M,
+    params: (sessionId: string, path: string) => Requests[M]["params"],
+  ): Promise<Requests[M]["result"]> {
+    const [, sessionId = "", ...rest] = uri.path.split("/");
+    try {
+      return await this.caisson.service.request(method, params(sessionId, rest.join("/")));
+    } catch (thrown) {
+      throw fileError(thrown, uri);
+    }
+  }
+}
+
+type Requests = import("@caisson/protocol").ClientRequests;
+type FileMethod = "fs/stat" | "fs/readDirectory" | "fs/readFile" | "fs/writeFile";
+
+function fileError(thrown: unknown, uri: vscode.Uri): Error {
+  const error = serviceError(thrown);
+  switch (error.kind) {
+    case "pathOutsideRoot":
+    case "denied":
+      return vscode.FileSystemError.NoPermissions(error.message);
+    case undefined:
+      // A file that is not there is the common case, and the editor asks for many.
+      return vscode.FileSystemError.FileNotFound(uri);
+    default:
+      return vscode.FileSystemError.Unavailable(error.message);
+  }
+}
+
+function editable(): boolean {
+  return settings().get("environmentFiles.editable", false);
+}
+
+function statOf(file: FileInfo): vscode.FileStat {
+  const time = Date.parse(file.mtime);
+  return {
+    type: typeOf(file),
+    size: file.size,
+    ctime: time,
+    mtime: time,
+    ...(editable() ? {} : { permissions: vscode.FilePermission.Readonly }),
+  };
+}
+
+function typeOf(file: FileInfo): vscode.FileType {
+  switch (file.type) {
+    case "file":
+      return vscode.FileType.File;
+    case "directory":
+      return vscode.FileType.Directory;
+    case "symlink":
+      return vscode.FileType.SymbolicLink | vscode.FileType.File;
+    default:
+      return vscode.FileType.Unknown;
+  }
+}
+
+/** An entry of the view of files. */
+export interface FileNode {
+  uri: vscode.Uri;
+  name: string;
+  type: vscode.FileType;
+}
+
+/** The view of the files of the environment that the current folder's session has. */
+export class FileTree implements vscode.TreeDataProvider<FileNode> {
+  private readonly changed = new vscode.EventEmitter<void>();
+  readonly onDidChangeTreeData = this.changed.event;
+
+  constructor(
+    private readonly files: EnvironmentFiles,
+    private readonly session: () => Session | undefined,
+    subscriptions: vscode.Disposable[],
+  ) {
+    subscriptions.push(this.changed);
+  }
+
+  refresh(): void {
+    this.changed.fire();
+  }
+
+  async getChildren(parent?: FileNode): Promise<FileNode[]> {
+    const session = this.session();
+    // An environment that is not there yet is not made by a look at its files.
+    if (session === undefined || session.state !== "ready") {
+      return [];
+    }
+    return this.entries(parent?.uri ?? environmentUri(session, ""));
+  }
+
+  private async entries(uri: vscode.Uri): Promise<FileNode[]> {
+    const nodes = (await this.files.readDirectory(uri)).map(([name, type]) => ({
+      uri: vscode.Uri.joinPath(uri, name),
+      name,
+      type,
+    }));
+    const folder = (n: FileNode) => n.type === vscode.FileType.Directory;
+    return nodes.sort(
+      (a, b) => Number(folder(b)) - Number(folder(a)) || a.name.localeCompare(b.name),
+    );
+  }
+
+  getTreeItem(node: FileNode): vscode.TreeItem {
+    const folder = node.type === vscode.FileType.Directory;
+    const item = new vscode.TreeItem(
+      node.uri,
+      folder ? vscode.TreeItemCollapsibleState.Collapsed : vscode.TreeItemCollapsibleState.None,
+    );
+    item.label = node.name;
+    item.contextValue = folder ? "environmentFolder" : "environmentFile";
+    if (!folder) {
+      item.command = { command: "vscode.open", title: "Open", arguments: [node.uri] };
+    }
+    return item;
+  }
+}
+
+/** Lets a person choose a file of the environment by its name. */
+export async function pickEnvironmentFile(
+  files: EnvironmentFiles,
+  session: Session,
+): Promise<vscode.Uri | undefined> {
+  const picker = vscode.window.createQuickPick<vscode.QuickPickItem & { uri: vscode.Uri }>();
+  picker.title = `Files of the environment ${session.profile}`;
+  picker.placeholder = "Type a part of a file's name";
+  picker.matchOnDescription = true;
+  picker.busy = true;
+  picker.show();
+  let open = true;
+  const chosen = new Promise<vscode.Uri | undefined>((resolve) => {
+    picker.onDidAccept(() => {
+      resolve(picker.selectedItems[0]?.uri);
+      picker.hide();
+    });
+    picker.onDidHide(() => {
+      open = false;
+      resolve(undefined);
+      picker.dispose();
+    });
+  });
+  void collect(
+    files,
+    environmentUri(session, ""),
+    () => open,
+    (found) => {
+      picker.items = found.map(({ uri, path }) => ({
+        label: path.split("/").at(-1) ?? path,
+        description: path,
+        iconPath: vscode.ThemeIcon.File,
+        resourceUri: uri,
+        uri,
+      }));
+    },
+  ).finally(() => {
+    if (open) {
+      picker.busy = false;
+    }
+  });
+  return chosen;
+}
+
+/** Walks the tree breadth first and tells what it has found after each folder. */
+async function collect(
+  files: EnvironmentFiles,
+  root: vscode.Uri,
+  wanted: () => boolean,
+  tell: (found: { uri: vscode.Uri; path: string }[]) => void,
+): Promise<void> {
+  const found: { uri: vscode.Uri; path: string }[] = [];
+  const folders = [{ uri: root, path: "" }];
+  for (let folder = folders.shift(); folder !== undefined && wanted(); folder = folders.shift()) {
+    const entries = await files.readDirectory(folder.uri).catch(() => []);
+    for (const [name, type] of entries) {
+      const entry = {
+        uri: vscode.Uri.joinPath(folder.uri, name),
+        path: folder.path === "" ? name : `${folder.path}/${name}`,
+      };
+      if (type !== vscode.FileType.Directory) {
+        found.push(entry);
+      } else if (!skipped.has(name)) {
+        folders.push(entry);
+      }
+    }
+    if (wanted()) {
+      tell(found);
+    }
+    if (found.length + folders.length > maxNames) {
+      return;
+    }
+  }
+}

@@ -1,0 +1,45 @@
+import type { Artifact, ProcessEventParams, Session } from "@caisson/protocol";
+import * as vscode from "vscode";
+import type { CaissonApi } from "../api.js";
+import type { Caisson } from "../caisson.js";
+import { ServiceError } from "../service/errors.js";
+import { currentFolder, keyOf } from "./folders.js";
+
+/** What other extensions get. */
+export function exportedApi(caisson: Caisson): CaissonApi {
+  const processes = new vscode.EventEmitter<ProcessEventParams>();
+  const artifacts = new vscode.EventEmitter<Artifact>();
+  caisson.extension.subscriptions.push(
+    processes,
+    artifacts,
+    caisson.processes.onEvent((event) => processes.fire(event)),
+    caisson.artifacts.onDidPublish(({ artifact }) => artifacts.fire(artifact)),
+  );
+  const idOf = (session: Session | string) => (typeof session === "string" ? session : session.id);
+  return {
+    version: 1,
+    onProcess: processes.event,
+    onArtifact: artifacts.event,
+    open: async (folder = currentFolder(), options = {}) => {
+      if (folder === undefined) {
+        throw new ServiceError("The window has no folder that a session could belong to.");
+      }
+      const { profile, token } = options;
+      return profile === undefined
+        ? caisson.sessions.forFolder(keyOf(folder), { token })
+        : caisson.sessions.openNew(keyOf(folder), { profile, token });
+    },
+    call: (session, name, input, options = {}) => {
+      const { token, ...others } = options;
+      return caisson.service.request(
+        "tool/call",
+        { sessionId: idOf(session), name, arguments: input, ...others },
+        { token },
+      );
+    },
+    start: async (session, command, options = {}) => {
+      const params = { sessionId: idOf(session), command, ...options };
+      return (await caisson.service.request("process/start", params)).process;
+    },
+  };
+}

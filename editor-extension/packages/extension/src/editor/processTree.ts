@@ -1,0 +1,117 @@
+import type { Process, Session } from "@caisson/protocol";
+import * as vscode from "vscode";
+import type { Caisson } from "../caisson.js";
+import { isAlive } from "../model/processes.js";
+import { age, bytes, nameOf, status, wentWrong } from "../model/words.js";
+import { folderName } from "./sessionTree.js";
+
+/** How often ages and sizes of what runs are shown anew while the view is visible, in ms. */
+const refreshInterval = 3_000;
+
+/** The view of processes, grouped by session where there are several. */
+export class ProcessTree implements vscode.TreeDataProvider<Session | Process> {
+  private readonly changed = new vscode.EventEmitter<void>();
+  readonly onDidChangeTreeData = this.changed.event;
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(private readonly caisson: Caisson) {
+    const fire = () => this.changed.fire();
+    caisson.extension.subscriptions.push(
+      this.changed,
+      caisson.processes.onDidChange(fire),
+      caisson.sessions.onDidChange(fire),
+      { dispose: () => clearInterval(this.timer) },
+    );
+  }
+
+  /** Keeps ages and sizes fresh as long as somebody looks. */
+  setVisible(visible: boolean): void {
+    clearInterval(this.timer);
+    if (visible) {
+      this.timer = setInterval(() => this.poll(), refreshInterval);
+    }
+  }
+
+  private poll(): void {
+    if (!this.caisson.processes.active) {
+      return;
+    }
+    for (const session of this.withProcesses()) {
+      void this.caisson.processes.refresh(session.id);
+    }
+  }
+
+  getChildren(parent?: Session | Process): (Session | Process)[] {
+    if (parent === undefined) {
+      const groups = this.withProcesses();
+      const only = groups[0];
+      return groups.length === 1 && only !== undefined
+        ? this.caisson.processes.ofSession(only.id)
+        : groups;
+    }
+    return isProcess(parent) ? [] : this.caisson.processes.ofSession(parent.id);
+  }
+
+  getTreeItem(element: Session | Process): vscode.TreeItem {
+    return isProcess(element)
+      ? processItem(element, this.caisson.processes.wasStopped(element.id))
+      : groupItem(element);
+  }
+
+  private withProcesses(): Session[] {
+    return this.caisson.sessions
+      .list()
+      .filter((s) => this.caisson.processes.ofSession(s.id).length > 0);
+  }
+}
+
+/** Whether a tree's element is a process. */
+export function isProcess(element: unknown): element is Process {
+  return typeof element === "object" && element !== null && "totalBytes" in element;
+}
+
+function groupItem(session: Session): vscode.TreeItem {
+  const item = new vscode.TreeItem(folderName(session), vscode.TreeItemCollapsibleState.Expanded);
+  item.id = `group ${session.id}`;
+  item.description = session.profile;
+  item.contextValue = "processGroup";
+  return item;
+}
+
+function processItem(process: Process, stopped: boolean): vscode.TreeItem {
+  const item = new vscode.TreeItem(nameOf(process));
+  item.id = process.id;
+  const until = process.endedAt === undefined ? Date.now() : Date.parse(process.endedAt);
+  item.description = [
+    stopped && !isAlive(process) ? "stopped" : status(process),
+    age(process.startedAt, until),
+    bytes(process.totalBytes),
+  ].join(" · ");
+  item.iconPath = iconOf(process, stopped);
+  item.contextValue = isAlive(process) ? "process.alive" : "process.over";
+  item.command = { command: "caisson.process.open", title: "Open Terminal", arguments: [process] };
+  item.tooltip = [
+    process.command,
+    `In ${process.cwd}`,
+    `Environment: ${process.environment.profile} (${process.environment.backend})`,
+    process.pid === undefined ? "" : `Process id there: ${process.pid}`,
+    `Started by ${process.owner.kind}`,
+    process.reason ?? "",
+  ]
+    .filter((line) => line !== "")
+    .join("\n");
+  item.accessibilityInformation = { label: `Process ${nameOf(process)}, ${item.description}` };
+  return item;
+}
+
+function iconOf(process: Process, stopped: boolean): vscode.ThemeIcon {
+  if (isAlive(process)) {
+    return new vscode.ThemeIcon("play-circle", new vscode.ThemeColor("charts.green"));
+  }
+  if (stopped) {
+    return new vscode.ThemeIcon("circle-slash");
+  }
+  return wentWrong(process)
+    ? new vscode.ThemeIcon("error", new vscode.ThemeColor("charts.red"))
+    : new vscode.ThemeIcon("pass");
+}

@@ -1,0 +1,93 @@
+import type { Kind } from "@caisson/protocol";
+import * as vscode from "vscode";
+import { Untrusted } from "../caisson.js";
+import { type ServiceError, serviceError } from "../service/errors.js";
+
+/** What a person can do about an error: a button and the command behind it. */
+interface Action {
+  title: string;
+  command: string;
+}
+
+const showLog: Action = { title: "Show Log", command: "caisson.showLog" };
+const doctor: Action = { title: "Show Doctor Report", command: "caisson.showDoctorReport" };
+const configuration: Action = {
+  title: "Open Configuration",
+  command: "caisson.openConfiguration",
+};
+const another: Action = {
+  title: "Choose Environment…",
+  command: "caisson.chooseEnvironment",
+};
+
+function actionsFor(kind: Kind | undefined): Action[] {
+  switch (kind) {
+    case "configInvalid":
+    case "profileNotFound":
+      return [configuration];
+    case "environmentLost":
+    case "sessionNotFound":
+      return [another];
+    case "backendUnavailable":
+      return [another, doctor];
+    case "internal":
+    case undefined:
+      return [showLog, doctor];
+    default:
+      return [];
+  }
+}
+
+/** Shows an error with what to do about it. What somebody cancelled is none. */
+export async function report(thrown: unknown): Promise<void> {
+  if (thrown instanceof Untrusted) {
+    await offer(vscode.window.showWarningMessage, thrown.message, [
+      { title: "Manage Workspace Trust", command: "workbench.trust.manage" },
+    ]);
+    return;
+  }
+  const error = serviceError(thrown);
+  if (error.cancelled || thrown instanceof vscode.CancellationError) {
+    return;
+  }
+  await offer(vscode.window.showErrorMessage, sentence(error), actionsFor(error.kind));
+}
+
+/** The error and its hint as one text. */
+export function sentence(error: ServiceError): string {
+  if (error.hint === undefined || error.hint === "") {
+    return error.message;
+  }
+  const message = /[.!?]$/.test(error.message) ? error.message : `${error.message}.`;
+  return `${message} ${capital(error.hint)}`;
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+async function offer(
+  show: (message: string, ...items: string[]) => Thenable<string | undefined>,
+  message: string,
+  actions: Action[],
+): Promise<void> {
+  const chosen = await show(message, ...actions.map((a) => a.title));
+  const action = actions.find((a) => a.title === chosen);
+  if (action !== undefined) {
+    await vscode.commands.executeCommand(action.command);
+  }
+}
+
+/** Wraps what a command does, so that its failure is shown. */
+export function reporting<A extends unknown[]>(
+  work: (...args: A) => Promise<void>,
+): (...args: A) => Promise<void> {
+  return async (...args) => {
+    try {
+      await work(...args);
+    } catch (thrown) {
+      // Not waited for: the message stays until somebody has read it.
+      void report(thrown);
+    }
+  };
+}

@@ -1,0 +1,210 @@
+import type { Process } from "@caisson/protocol";
+import * as vscode from "vscode";
+import type { Caisson } from "../caisson.js";
+import { follow } from "../model/output.js";
+import { idOf, isAlive } from "../model/processes.js";
+import { bytes, nameOf, status } from "../model/words.js";
+import { serviceError } from "../service/errors.js";
+
+/** The open terminals by process. */
+export class Terminals implements vscode.Disposable {
+  private readonly open = new Map<string, vscode.Terminal>();
+  private readonly closing: vscode.Disposable;
+
+  constructor(private readonly caisson: Caisson) {
+    this.closing = vscode.window.onDidCloseTerminal((terminal) => {
+      for (const [id, known] of this.open) {
+        if (known === terminal) {
+          this.open.delete(id);
+        }
+      }
+    });
+  }
+
+  /** Whether somebody can see the process's output now. */
+  isSeen(processId: string): boolean {
+    const terminal = this.open.get(processId);
+    return terminal !== undefined && vscode.window.activeTerminal === terminal;
+  }
+
+  /** Shows a process's terminal, a new one if it has none. */
+  async show(process: Process): Promise<void> {
+    let terminal = this.open.get(process.id);
+    if (terminal === undefined) {
+      await this.caisson.service.ensure();
+      terminal = vscode.window.createTerminal({
+        name: nameOf(process),
+        iconPath: new vscode.ThemeIcon("play-circle"),
+        pty: new ProcessTerminal(this.caisson, process),
+      });
+      this.open.set(process.id, terminal);
+    }
+    terminal.show();
+  }
+
+  dispose(): void {
+    this.closing.dispose();
+    for (const terminal of this.open.values()) {
+      terminal.dispose();
+    }
+  }
+}
+
+/**
+ * A process as a terminal. One that has a terminal of its own gets every key; to
+ * another one a line is sent with Enter, after it was edited here.
+ */
+class ProcessTerminal implements vscode.Pseudoterminal {
+  private readonly written = new vscode.EventEmitter<string>();
+  readonly onDidWrite = this.written.event;
+  private readonly text = new TextDecoder("utf-8");
+  private readonly keyboard = new TextEncoder();
+  private readonly disposables: vscode.Disposable[] = [this.written];
+  private line = "";
+  private alive: boolean;
+  private lastSize = "";
+  /** Writes go one after the other: keys must not overtake each other. */
+  private writes: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly caisson: Caisson,
+    private readonly process: Process,
+  ) {
+    this.alive = isAlive(process);
+  }
+
+  open(size: vscode.TerminalDimensions | undefined): void {
+    if (size !== undefined) {
+      this.setDimensions(size);
+    }
+    this.start();
+    this.disposables.push(
+      // The service came back: what it kept is shown from the start.
+      this.caisson.sessions.onDidOpen(({ session }) => {
+        if (session.id === this.process.sessionId) {
+          this.start();
+        }
+      }),
+    );
+  }
+
+  private following: vscode.Disposable | undefined;
+
+  private start(): void {
+    const connection = this.caisson.service.running;
+    if (connection === undefined) {
+      this.note("the service does not run");
+      return;
+    }
+    if (this.following !== undefined) {
+      this.following.dispose();
+      this.written.fire("\x1bc"); // what is shown comes again
+    }
+    this.following = follow(connection, this.process, {
+      data: (piece) => this.show(this.text.decode(piece, { stream: true })),
+      lost: (count) => this.note(`${bytes(count)} of output are no longer kept`),
+      end: (process) => {
+        this.show(this.text.decode());
+        this.alive = false;
+        this.note(status(process));
+      },
+      failed: (error) => {
+        if (!error.cancelled) {
+          this.note(error.message);
+        }
+      },
+    });
+  }
+
+  private show(text: string): void {
+    if (text !== "") {
+      // A terminal of its own has made the line ends already.
+      this.written.fire(this.process.tty ? text : text.replace(/\r?\n/g, "\r\n"));
+    }
+  }
+
+  /** Says something that is not the process's. */
+  private note(text: string): void {
+    this.written.fire(`\r\n\x1b[2m[${text}]\x1b[0m\r\n`);
+  }
+
+  handleInput(keys: string): void {
+    if (!this.alive) {
+      return;
+    }
+    if (this.process.tty) {
+      this.send(keys);
+      return;
+    }
+    for (const key of keys) {
+      this.edit(key);
+    }
+  }
+
+  /** One key of a line that is edited here. */
+  private edit(key: string): void {
+    switch (key) {
+      case "\r":
+        this.written.fire("\r\n");
+        this.send(`${this.line}\n`);
+        this.line = "";
+        break;
+      case "\x7f":
+        if (this.line !== "") {
+          this.line = [...this.line].slice(0, -1).join("");
+          this.written.fire("\b \b");
+        }
+        break;
+      case "\x03":
+        this.ask(() => this.caisson.processes.signal(this.process, "SIGINT"));
+        break;
+      case "\x04":
+        this.ask(() => this.caisson.service.request("process/closeStdin", idOf(this.process)));
+        break;
+      default:
+        if (key >= " ") {
+          this.line += key;
+          this.written.fire(key);
+        }
+    }
+  }
+
+  private send(text: string): void {
+    const data = Buffer.from(this.keyboard.encode(text)).toString("base64");
+    this.ask(() =>
+      this.caisson.service.request("process/write", {
+        ...idOf(this.process),
+        data,
+        encoding: "base64",
+      }),
+    );
+  }
+
+  private ask(request: () => Promise<unknown>): void {
+    this.writes = this.writes.then(request).catch((thrown) => {
+      this.note(serviceError(thrown).message);
+    });
+  }
+
+  setDimensions({ columns, rows }: vscode.TerminalDimensions): void {
+    const size = `${columns}x${rows}`;
+    if (!this.process.tty || !this.alive || size === this.lastSize) {
+      return;
+    }
+    this.lastSize = size;
+    this.ask(() =>
+      this.caisson.service.request("process/resize", {
+        ...idOf(this.process),
+        cols: columns,
+        rows,
+      }),
+    );
+  }
+
+  close(): void {
+    this.following?.dispose();
+    for (const d of this.disposables) {
+      d.dispose();
+    }
+  }
+}

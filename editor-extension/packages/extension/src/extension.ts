@@ -1,0 +1,120 @@
+import * as vscode from "vscode";
+import type { CaissonApi } from "./api.js";
+import { Caisson } from "./caisson.js";
+import { ArtifactFiles, artifactScheme, HexDocuments, hexScheme } from "./editor/artifactFiles.js";
+import { ArtifactTree } from "./editor/artifactTree.js";
+import { registerCommands } from "./editor/commands.js";
+import { Confirmations } from "./editor/confirmation.js";
+import { DoctorReport } from "./editor/doctor.js";
+import { tellEndings } from "./editor/endings.js";
+import { EnvironmentFiles, environmentScheme, FileTree } from "./editor/environmentFiles.js";
+import { exportedApi } from "./editor/exports.js";
+import { currentFolder, keyOf } from "./editor/folders.js";
+import { registerLanguageModelTools } from "./editor/languageModelTools.js";
+import { ProcessTree } from "./editor/processTree.js";
+import { report } from "./editor/report.js";
+import { SessionTree } from "./editor/sessionTree.js";
+import { StatusBar } from "./editor/statusBar.js";
+import { Terminals } from "./editor/terminal.js";
+
+let current: Caisson | undefined;
+
+/** Puts everything in place. No service is started before something needs it. */
+export function activate(context: vscode.ExtensionContext): CaissonApi {
+  const caisson = new Caisson(context);
+  current = caisson;
+  const terminals = new Terminals(caisson);
+  const doctor = new DoctorReport(caisson);
+  const artifactFiles = new ArtifactFiles(caisson);
+  const files = new EnvironmentFiles(caisson);
+  const sessionTree = new SessionTree(caisson);
+  const processTree = new ProcessTree(caisson);
+  const fileTree = new FileTree(files, () => sessionHere(caisson), context.subscriptions);
+  new Confirmations(caisson);
+
+  const views = [
+    vscode.window.createTreeView("caisson.sessions", { treeDataProvider: sessionTree }),
+    vscode.window.createTreeView("caisson.processes", { treeDataProvider: processTree }),
+    vscode.window.createTreeView("caisson.artifacts", {
+      treeDataProvider: new ArtifactTree(caisson),
+      canSelectMany: true,
+    }),
+    vscode.window.createTreeView("caisson.files", { treeDataProvider: fileTree }),
+  ];
+  const [, processView] = views;
+  context.subscriptions.push(
+    caisson,
+    terminals,
+    doctor,
+    new StatusBar(caisson),
+    tellEndings(caisson, terminals),
+    ...views,
+    // Somebody looks: now it is worth to know.
+    ...views.map((view) =>
+      view.onDidChangeVisibility(({ visible }) => {
+        if (visible) {
+          void look(caisson);
+        }
+      }),
+    ),
+    ...(processView === undefined
+      ? []
+      : [processView.onDidChangeVisibility(({ visible }) => processTree.setVisible(visible))]),
+    caisson.sessions.onDidChange(() => fileTree.refresh()),
+    vscode.workspace.registerFileSystemProvider(artifactScheme, artifactFiles, {
+      isReadonly: true,
+      isCaseSensitive: true,
+    }),
+    vscode.workspace.registerTextDocumentContentProvider(
+      hexScheme,
+      new HexDocuments(artifactFiles),
+    ),
+    vscode.workspace.registerFileSystemProvider(environmentScheme, files, {
+      isCaseSensitive: true,
+    }),
+    ...registerCommands({ caisson, sessionTree, fileTree, files, terminals, doctor }),
+    ...registerLanguageModelTools(caisson),
+    vscode.workspace.onDidGrantWorkspaceTrust(() => void takeUp(caisson)),
+  );
+  void takeUp(caisson);
+  return exportedApi(caisson);
+}
+
+/** Waits until the service is gone: its environments live on as their profiles say. */
+export async function deactivate(): Promise<void> {
+  await current?.service.stop();
+}
+
+/** After a reload: a window that had a session has processes to show. */
+async function takeUp(caisson: Caisson): Promise<void> {
+  const folders = vscode.workspace.workspaceFolders ?? [];
+  const used = folders.some((f) => caisson.sessions.rememberedOf(keyOf(f)) !== undefined);
+  if (used && vscode.workspace.isTrusted) {
+    // A failure is the state of the service, which the status bar shows.
+    await caisson.service.ensure().catch(() => undefined);
+  }
+}
+
+/**
+ * Makes known what there is when a view is looked at: the service runs, and the
+ * folder has a session, whose environment is made only when something runs in it.
+ */
+async function look(caisson: Caisson): Promise<void> {
+  if (!vscode.workspace.isTrusted) {
+    return;
+  }
+  try {
+    await caisson.service.ensure();
+    const folder = currentFolder();
+    if (folder !== undefined) {
+      await caisson.sessions.forFolder(keyOf(folder), { connect: false });
+    }
+  } catch (thrown) {
+    void report(thrown);
+  }
+}
+
+function sessionHere(caisson: Caisson) {
+  const folder = currentFolder();
+  return folder === undefined ? undefined : caisson.sessions.ofFolder(keyOf(folder));
+}

@@ -1,0 +1,95 @@
+import type { Artifact, ArtifactPublished } from "@caisson/protocol";
+import type { Connection } from "../service/connection.js";
+import { type Disposable, Emitter } from "../service/emitter.js";
+import type { Service } from "../service/service.js";
+
+/** How many bytes one read of an artifact asks for. */
+const chunk = 8 << 20;
+
+/** What the sessions published. */
+export class Artifacts implements Disposable {
+  private readonly all = new Map<string, Artifact>();
+  private readonly changed = new Emitter<void>();
+  private readonly published = new Emitter<ArtifactPublished>();
+  private readonly started: Disposable;
+
+  constructor(private readonly service: Service) {
+    this.started = service.onDidStart(() => {
+      // A connection that is gone already is followed by one that asks again.
+      this.load().catch(() => undefined);
+    });
+  }
+
+  /** Fires when the list is another one. */
+  readonly onDidChange = this.changed.event;
+
+  /** Fires with each new artifact, after the list has it. */
+  readonly onDidPublish = this.published.event;
+
+  /** All artifacts, the newest first. */
+  list(): Artifact[] {
+    return [...this.all.values()].sort((a, b) => b.createdAt.localeCompare(a.createdAt));
+  }
+
+  ofSession(sessionId: string): Artifact[] {
+    return this.list().filter((a) => a.sessionId === sessionId);
+  }
+
+  /** The publication of that uri. */
+  get(uri: string): Artifact | undefined {
+    return this.all.get(uri);
+  }
+
+  /** The whole content. */
+  async read(artifact: Artifact): Promise<Uint8Array> {
+    const whole = Buffer.alloc(artifact.size);
+    let offset = 0;
+    for (let eof = false; !eof; ) {
+      const piece = await this.service.request("artifact/read", {
+        id: artifact.id,
+        offset,
+        length: chunk,
+      });
+      offset += Buffer.from(piece.data, "base64").copy(whole, offset);
+      eof = piece.eof;
+    }
+    return whole.subarray(0, offset);
+  }
+
+  /** Writes the content to a file of the machine that the service runs on. */
+  async save(artifact: Artifact, path: string): Promise<void> {
+    // The editor's dialog has asked already whether to replace a file.
+    await this.service.request("artifact/save", { id: artifact.id, path, overwrite: true });
+  }
+
+  async delete(artifact: Artifact): Promise<void> {
+    await this.service.request("artifact/delete", { uri: artifact.uri });
+    this.all.delete(artifact.uri);
+    this.changed.fire();
+  }
+
+  /** Registers what a new connection tells of artifacts. */
+  listen(connection: Connection): void {
+    connection.onNotification("artifact/published", (event) => {
+      this.all.set(event.artifact.uri, event.artifact);
+      this.changed.fire();
+      this.published.fire(event);
+    });
+  }
+
+  dispose(): void {
+    this.started.dispose();
+    this.changed.dispose();
+    this.published.dispose();
+  }
+
+  /** Asks the service for everything that is published. */
+  async load(): Promise<void> {
+    const { artifacts } = await this.service.request("artifact/list", {});
+    this.all.clear();
+    for (const artifact of artifacts) {
+      this.all.set(artifact.uri, artifact);
+    }
+    this.changed.fire();
+  }
+}

@@ -1,0 +1,127 @@
+import type { Process, ProcessEventParams } from "@caisson/protocol";
+import type { Connection } from "../service/connection.js";
+import { type Disposable, Emitter } from "../service/emitter.js";
+import type { Service } from "../service/service.js";
+import type { Sessions } from "./sessions.js";
+
+/** Whether a process still runs. */
+export function isAlive(process: Process): boolean {
+  return ["starting", "running", "stopping"].includes(process.status);
+}
+
+/** The processes of the sessions that are open in this window. */
+export class Processes implements Disposable {
+  private readonly all = new Map<string, Process>();
+  private readonly stopped = new Set<string>();
+  private readonly changed = new Emitter<void>();
+  private readonly event = new Emitter<ProcessEventParams>();
+  private readonly disposables: Disposable[] = [];
+
+  constructor(
+    private readonly service: Service,
+    sessions: Sessions,
+  ) {
+    this.disposables.push(
+      sessions.onDidOpen(({ session, resumed }) => {
+        // Asking makes the environment: of a new session nobody has to know of none.
+        if (resumed || session.state === "ready") {
+          void this.refresh(session.id);
+        }
+      }),
+      service.onDidChange((state) => {
+        // What a service that is gone said of a process may no longer be true.
+        if (state.is === "waiting" || state.is === "failed") {
+          this.all.clear();
+          this.changed.fire();
+        }
+      }),
+    );
+  }
+
+  /** Fires when the list is another one. */
+  readonly onDidChange = this.changed.event;
+
+  /** Fires with each event of a process, after the list has it. */
+  readonly onEvent = this.event.event;
+
+  /** A session's processes, the newest first. */
+  ofSession(sessionId: string): Process[] {
+    return [...this.all.values()]
+      .filter((p) => p.sessionId === sessionId)
+      .sort((a, b) => b.startedAt.localeCompare(a.startedAt));
+  }
+
+  get(id: string): Process | undefined {
+    return this.all.get(id);
+  }
+
+  /** Whether the process ended because somebody stopped it. */
+  wasStopped(id: string): boolean {
+    return this.stopped.has(id);
+  }
+
+  /** Whether anything runs. */
+  get active(): boolean {
+    return [...this.all.values()].some(isAlive);
+  }
+
+  /** Asks the service for a session's processes. */
+  async refresh(sessionId: string): Promise<void> {
+    const connection = this.service.running;
+    if (connection === undefined) {
+      return;
+    }
+    try {
+      const { processes } = await connection.request("process/list", { sessionId });
+      for (const known of this.ofSession(sessionId)) {
+        this.all.delete(known.id);
+      }
+      for (const process of processes) {
+        this.all.set(process.id, process);
+      }
+      this.changed.fire();
+    } catch {
+      // A session that is not open, or a service that is gone, tells itself what is wrong.
+    }
+  }
+
+  async stop(process: Process): Promise<void> {
+    const { process: now } = await this.service.request("process/stop", idOf(process));
+    this.put(now);
+  }
+
+  async signal(process: Process, signal: string): Promise<void> {
+    const params = { ...idOf(process), signal };
+    const { process: now } = await this.service.request("process/signal", params);
+    this.put(now);
+  }
+
+  /** Registers what a new connection tells of processes. */
+  listen(connection: Connection): void {
+    connection.onNotification("process/event", (event) => {
+      if (event.cause === "requested_stop") {
+        this.stopped.add(event.process.id);
+      }
+      this.put(event.process);
+      this.event.fire(event);
+    });
+  }
+
+  dispose(): void {
+    for (const d of this.disposables) {
+      d.dispose();
+    }
+    this.changed.dispose();
+    this.event.dispose();
+  }
+
+  private put(process: Process): void {
+    this.all.set(process.id, process);
+    this.changed.fire();
+  }
+}
+
+/** The parameters that name a process. */
+export function idOf(process: Process): { sessionId: string; processId: string } {
+  return { sessionId: process.sessionId, processId: process.id };
+}

@@ -1,0 +1,263 @@
+import type { ProgressValue, Session } from "@caisson/protocol";
+import type { CancellationToken } from "vscode-jsonrpc";
+import type { Connection } from "../service/connection.js";
+import { type Disposable, Emitter } from "../service/emitter.js";
+import { serviceError } from "../service/errors.js";
+import type { Service } from "../service/service.js";
+import type { Memory } from "./memory.js";
+
+/** Where Memory keeps which session each folder of the window uses. */
+const rememberedKey = "caisson.sessions";
+
+/** A session of a folder as it is remembered: enough to show before anything runs. */
+export interface Remembered {
+  id: string;
+  profile: string;
+  backend: string;
+}
+
+/** A session that was opened. */
+export interface Opened {
+  session: Session;
+  /** Whether it existed, perhaps with processes that run. */
+  resumed: boolean;
+}
+
+/** How a session is opened. */
+export interface OpenOptions {
+  /** The profile of a new session; missing is the configured default. */
+  profile?: string;
+  /** Whether to make the environment now, and not at the first use. */
+  connect?: boolean;
+  token?: CancellationToken | undefined;
+  progress?: ((value: ProgressValue) => void) | undefined;
+}
+
+/**
+ * The sessions that the service knows, and which of them each folder of this window
+ * uses. A folder's session is resumed by its id when the service or the window comes
+ * back; it never changes to another profile.
+ */
+export class Sessions implements Disposable {
+  private readonly all = new Map<string, Session>();
+  private readonly opening = new Map<string, Promise<Session>>();
+  private readonly changed = new Emitter<Session | undefined>();
+  private readonly opened = new Emitter<Opened>();
+  private readonly disposables: Disposable[] = [];
+  private readonly remembered: Record<string, Remembered>;
+
+  constructor(
+    private readonly service: Service,
+    private readonly memory: Memory,
+  ) {
+    this.remembered = { ...memory.get<Record<string, Remembered>>(rememberedKey) };
+    this.disposables.push(service.onDidStart((c) => void this.resume(c)));
+  }
+
+  /** Fires when a session changed or, with undefined, when several may have. */
+  readonly onDidChange = this.changed.event;
+
+  /** Fires when a session was opened or resumed in the service that runs now. */
+  readonly onDidOpen = this.opened.event;
+
+  /** Every session, the one used last first. */
+  list(): Session[] {
+    return [...this.all.values()].sort((a, b) => b.lastUsedAt.localeCompare(a.lastUsedAt));
+  }
+
+  get(id: string): Session | undefined {
+    return this.all.get(id);
+  }
+
+  /** The session that the folder uses, as far as the running service told of it. */
+  ofFolder(folder: string): Session | undefined {
+    const remembered = this.remembered[folder];
+    return remembered === undefined ? undefined : this.all.get(remembered.id);
+  }
+
+  /** What is known of the folder's session before any service runs. */
+  rememberedOf(folder: string): Remembered | undefined {
+    return this.remembered[folder];
+  }
+
+  /** Whether a folder of this window uses the session. */
+  isUsed(id: string): boolean {
+    return Object.values(this.remembered).some((r) => r.id === id);
+  }
+
+  /**
+   * Gives the folder's session, opening one on the default profile when it has none.
+   * Callers at the same time get the same one.
+   */
+  async forFolder(folder: string, options: OpenOptions = {}): Promise<Session> {
+    const under = this.opening.get(folder);
+    if (under !== undefined) {
+      const session = await under;
+      return options.connect === false ? session : this.connected(session, options);
+    }
+    const work = this.openOrResume(folder, options).finally(() => this.opening.delete(folder));
+    this.opening.set(folder, work);
+    return work;
+  }
+
+  private async openOrResume(folder: string, options: OpenOptions): Promise<Session> {
+    await this.service.ensure();
+    const session = this.ofFolder(folder);
+    if (session === undefined || session.state === "closed") {
+      return this.openNew(folder, options);
+    }
+    return options.connect === false ? session : this.connected(session, options);
+  }
+
+  private async connected(session: Session, options: OpenOptions): Promise<Session> {
+    const now = this.all.get(session.id) ?? session;
+    return now.state === "ready" ? now : this.reopen(now, options);
+  }
+
+  /** Opens a new session for the folder, which uses it from now on. */
+  async openNew(folder: string, options: OpenOptions = {}): Promise<Session> {
+    const { session } = await this.service.request(
+      "session/open",
+      {
+        workspace: folder,
+        ...(options.profile === undefined ? {} : { profile: options.profile }),
+        connect: options.connect ?? true,
+      },
+      { token: options.token, progress: options.progress },
+    );
+    this.use(folder, session);
+    return session;
+  }
+
+  /** Opens a session that exists, with its environment. */
+  async reopen(session: Session, options: OpenOptions = {}): Promise<Session> {
+    const result = await this.service.request(
+      "session/open",
+      { sessionId: session.id, workspace: session.workspace, connect: options.connect ?? true },
+      { token: options.token, progress: options.progress },
+    );
+    this.put(result.session);
+    this.opened.fire({ session: result.session, resumed: true });
+    return result.session;
+  }
+
+  /** Lets the folder use the session from now on. */
+  use(folder: string, session: Session): void {
+    this.remembered[folder] = {
+      id: session.id,
+      profile: session.profile,
+      backend: session.backend,
+    };
+    void this.memory.update(rememberedKey, this.remembered);
+    this.put(session);
+    this.opened.fire({ session, resumed: false });
+  }
+
+  /** Makes a session of the same profile, with an environment of its own. */
+  async fork(id: string, options: OpenOptions = {}): Promise<Session> {
+    const { session } = await this.service.request(
+      "session/fork",
+      { sessionId: id },
+      { token: options.token, progress: options.progress },
+    );
+    this.put(session);
+    this.opened.fire({ session, resumed: false });
+    return session;
+  }
+
+  /** Closes a session: its processes end; its profile says what is kept. */
+  async close(id: string): Promise<void> {
+    const { session } = await this.service.request("session/close", { sessionId: id });
+    this.put(session);
+  }
+
+  /** Removes a session and its environment. Gives what a forced end may have left. */
+  async delete(id: string, force = false): Promise<string | undefined> {
+    const { left } = await this.service.request("session/delete", { sessionId: id, force });
+    this.all.delete(id);
+    this.forget(id);
+    this.changed.fire(undefined);
+    return left;
+  }
+
+  dispose(): void {
+    for (const d of this.disposables) {
+      d.dispose();
+    }
+    this.changed.dispose();
+    this.opened.dispose();
+  }
+
+  /** Registers what a new connection tells of sessions. */
+  listen(connection: Connection): void {
+    connection.onNotification("session/changed", ({ session }) => this.put(session));
+  }
+
+  /** Asks the service for all sessions. */
+  async load(): Promise<void> {
+    const { sessions } = await this.service.request("session/list", {});
+    this.all.clear();
+    for (const session of sessions) {
+      this.all.set(session.id, session);
+    }
+    this.changed.fire(undefined);
+  }
+
+  /** Asks a new service for everything, and takes up the sessions of this window. */
+  private async resume(connection: Connection): Promise<void> {
+    try {
+      await this.load();
+      for (const [folder, { id }] of Object.entries(this.remembered)) {
+        const session = this.all.get(id);
+        if (session === undefined) {
+          delete this.remembered[folder];
+        } else if (session.state !== "closed") {
+          await this.takeUp(connection, session);
+        }
+      }
+    } catch {
+      // The connection is gone: the next one asks again.
+    }
+  }
+
+  /**
+   * Opens a session of this window without its environment, which the first use
+   * connects: so its processes can be listed, and nothing is made by a mere look.
+   */
+  private async takeUp(connection: Connection, session: Session): Promise<void> {
+    try {
+      const result = await connection.request("session/open", {
+        sessionId: session.id,
+        workspace: session.workspace,
+        connect: false,
+      });
+      this.put(result.session);
+      this.opened.fire({ session: result.session, resumed: true });
+    } catch (thrown) {
+      const { message, hint, kind } = serviceError(thrown);
+      this.put({
+        ...session,
+        state: "failed",
+        error: {
+          kind: kind ?? "internal",
+          message,
+          ...(hint === undefined ? {} : { hint }),
+        },
+      });
+    }
+  }
+
+  private put(session: Session): void {
+    this.all.set(session.id, session);
+    this.changed.fire(session);
+  }
+
+  private forget(id: string): void {
+    for (const [folder, remembered] of Object.entries(this.remembered)) {
+      if (remembered.id === id) {
+        delete this.remembered[folder];
+      }
+    }
+    void this.memory.update(rememberedKey, this.remembered);
+  }
+}

@@ -1,0 +1,77 @@
+import type { Process, Session } from "@caisson/protocol";
+
+const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+/** A number of bytes for people: three digits at most and a unit. */
+export function bytes(n: number): string {
+  let unit = 0;
+  let value = n;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${unit === 0 || value >= 10 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`;
+}
+
+/** The time between two moments for people: its largest unit. */
+export function age(from: string, to: number): string {
+  const seconds = Math.max(0, Math.floor((to - Date.parse(from)) / 1000));
+  if (seconds < 60) {
+    return `${seconds} s`;
+  }
+  if (seconds < 3600) {
+    return `${Math.floor(seconds / 60)} min`;
+  }
+  return seconds < 86_400 ? `${Math.floor(seconds / 3600)} h` : `${Math.floor(seconds / 86_400)} d`;
+}
+
+/** What became of a process, in a few words. */
+export function status(process: Process): string {
+  switch (process.status) {
+    case "exited":
+      return process.signal !== undefined
+        ? `ended by ${process.signal}`
+        : process.exitCode === undefined || process.exitCode === 0
+          ? "exited"
+          : `exit code ${process.exitCode}`;
+    case "failed":
+      return process.reason === undefined ? "failed" : `failed: ${process.reason}`;
+    default:
+      return process.status;
+  }
+}
+
+/** Whether a process came to a bad end. */
+export function wentWrong(process: Process): boolean {
+  return (
+    process.status === "failed" ||
+    process.status === "lost" ||
+    (process.exitCode ?? 0) !== 0 ||
+    (process.signal !== undefined && process.status === "exited")
+  );
+}
+
+/** A process by the name that people know it by. */
+export function nameOf(process: Process): string {
+  return process.label ?? process.command;
+}
+
+/** What an environment keeps apart from this machine, one sentence. */
+export function isolation(session: Pick<Session, "backend" | "profile">): string {
+  switch (session.backend) {
+    case "local":
+      return "Commands run on this machine. They may write in the workspace and a temporary directory of their own only.";
+    case "docker":
+      return "Files, commands and processes of agents are in a container.";
+    case "ssh":
+      return "Files, commands and processes of agents are on another machine.";
+    case "wasm":
+      return "Tools run in a WebAssembly sandbox; there are no commands.";
+    default:
+      return `Files, commands and processes of agents are where the ${session.backend} environment has them.`;
+  }
+}
+
+/** What stays on this machine whatever the environment is, one sentence. */
+export const notIsolated =
+  "Not isolated: the editor's own terminal, its Source Control panel and other extensions stay on this machine.";

@@ -1,0 +1,205 @@
+import type {
+  ClientNotifications,
+  ClientRequests,
+  InitializeParams,
+  InitializeResult,
+  ProgressValue,
+  ServerNotifications,
+  ServerRequests,
+} from "@caisson/protocol";
+import { protocolVersion } from "@caisson/protocol";
+import {
+  CancellationToken,
+  createMessageConnection,
+  type MessageConnection,
+  StreamMessageReader,
+  StreamMessageWriter,
+} from "vscode-jsonrpc/node";
+import type { Child, Exit } from "./child.js";
+import { type Disposable, Emitter } from "./emitter.js";
+import { ServiceError, serviceError } from "./errors.js";
+
+/** How long the service may take for its orderly end before it is killed, in ms. */
+const shutdownBudget = 15_000;
+
+/** How much of the service's stderr is kept for the error of an early end, in bytes. */
+const keptErrors = 8192;
+
+/** What a request may come with. */
+export interface RequestOptions {
+  /** Cancels the request, which is answered all the same. */
+  token?: CancellationToken | undefined;
+  /** Is told how the request gets on; its parameters must take a workDoneToken. */
+  progress?: ((value: ProgressValue) => void) | undefined;
+}
+
+/** How a service ended, and its last words. */
+export interface End extends Exit {
+  errors: string;
+}
+
+/** One running service and the conversation with it. */
+export class Connection {
+  /** The service's answer to initialize. */
+  server!: InitializeResult;
+
+  /** Fires once, when the service is gone. */
+  readonly ended: Promise<End>;
+
+  private readonly output = new Emitter<string>();
+  /** Each piece of text that the service wrote to stderr. */
+  readonly onStderr = this.output.event;
+
+  private gone: End | undefined;
+  private errors = "";
+  private nextToken = 0;
+
+  private constructor(
+    private readonly child: Child,
+    private readonly rpc: MessageConnection,
+  ) {
+    child.stderr.setEncoding("utf8");
+    child.stderr.on("data", (text: string) => {
+      this.errors = (this.errors + text).slice(-keptErrors);
+      this.output.fire(text);
+    });
+    this.ended = child.ended.then((exit) => {
+      this.gone = { ...exit, errors: this.errors };
+      rpc.dispose(); // which fails the requests in flight
+      return this.gone;
+    });
+  }
+
+  /**
+   * Greets a program that has just been started as a service. What listen registers
+   * is in place before the first message comes.
+   */
+  static async start(
+    child: Child,
+    params: InitializeParams,
+    listen: (connection: Connection) => void,
+  ): Promise<Connection> {
+    const rpc = createMessageConnection(
+      new StreamMessageReader(child.stdout),
+      new StreamMessageWriter(child.stdin),
+    );
+    const connection = new Connection(child, rpc);
+    listen(connection);
+    rpc.listen();
+    try {
+      connection.server = await connection.greet(params);
+    } catch (thrown) {
+      await connection.stop();
+      throw thrown;
+    }
+    return connection;
+  }
+
+  private async greet(params: InitializeParams): Promise<InitializeResult> {
+    const server = await this.request("initialize", params);
+    if (server.protocolVersion !== protocolVersion) {
+      throw new ServiceError(
+        `The program caisson ${server.serverInfo.version} speaks version ${server.protocolVersion} of the protocol, and this extension version ${protocolVersion}.`,
+        { kind: "protocolMismatch", hint: "Update whichever of the two is older." },
+      );
+    }
+    this.notify("initialized", {});
+    return server;
+  }
+
+  /** Sends a request and gives its result; every failure is a ServiceError. */
+  async request<M extends keyof ClientRequests>(
+    method: M,
+    params: ClientRequests[M]["params"],
+    options: RequestOptions = {},
+  ): Promise<ClientRequests[M]["result"]> {
+    let listening: Disposable | undefined;
+    let sent: ClientRequests[M]["params"] = params;
+    const progress = options.progress;
+    if (progress !== undefined) {
+      const token = `w${++this.nextToken}`;
+      sent = { ...(params as object), workDoneToken: token } as ClientRequests[M]["params"];
+      listening = this.onNotification("$/progress", (p) => {
+        if (p.token === token) {
+          progress(p.value);
+        }
+      });
+    }
+    try {
+      return await this.rpc.sendRequest<ClientRequests[M]["result"]>(
+        method,
+        sent,
+        options.token ?? CancellationToken.None,
+      );
+    } catch (thrown) {
+      throw this.gone === undefined ? serviceError(thrown) : unanswered(method, this.gone);
+    } finally {
+      listening?.dispose();
+    }
+  }
+
+  /** Sends a notification. A service that is gone does not hear it. */
+  notify<M extends keyof ClientNotifications>(method: M, params: ClientNotifications[M]): void {
+    void this.rpc.sendNotification(method, params).catch(() => undefined);
+  }
+
+  /** Registers a listener of a notification. */
+  onNotification<M extends keyof ServerNotifications>(
+    method: M,
+    listener: (params: ServerNotifications[M]) => void,
+  ): Disposable {
+    return this.rpc.onNotification(method, listener);
+  }
+
+  /** Registers the one handler of a request that the service makes. */
+  onRequest<M extends keyof ServerRequests>(
+    method: M,
+    handler: (
+      params: ServerRequests[M]["params"],
+      token: CancellationToken,
+    ) => Promise<ServerRequests[M]["result"]>,
+  ): Disposable {
+    return this.rpc.onRequest<unknown, unknown>(
+      method,
+      (params: ServerRequests[M]["params"], token: CancellationToken) => handler(params, token),
+    );
+  }
+
+  /** Ends the service in order: its environments live on as their profiles say. */
+  async stop(): Promise<End> {
+    if (this.gone !== undefined) {
+      return this.gone;
+    }
+    const timer = setTimeout(() => this.child.kill(), shutdownBudget);
+    try {
+      await Promise.race([this.rpc.sendRequest("shutdown").catch(() => undefined), this.ended]);
+      if (this.gone === undefined) {
+        // Written before the end of the stream: a message is not, when it is only sent.
+        await this.rpc.sendNotification("exit").catch(() => undefined);
+        this.child.stdin.end();
+      }
+      return await this.ended;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** The error of a request that a service left without an answer. */
+function unanswered(method: string, end: End): ServiceError {
+  return new ServiceError(`The program caisson ended before it answered${lastWords(end)}`, {
+    hint: "Show the doctor's report, or look into the log.",
+    // Nothing was asked of it before this one.
+    outcomeUnknown: method !== "initialize",
+  });
+}
+
+/** The end of a sentence about a service that is gone. */
+export function lastWords(end: End): string {
+  if (end.error !== undefined) {
+    return `: ${end.error.message}`;
+  }
+  const how = end.signal !== null ? ` (${end.signal})` : end.code ? ` (exit code ${end.code})` : "";
+  const said = end.errors.trim().split("\n").at(-1) ?? "";
+  return said === "" ? `${how}.` : `${how}: ${said}`;
+}

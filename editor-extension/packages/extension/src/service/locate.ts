@@ -1,0 +1,67 @@
+import { access, constants, stat } from "node:fs/promises";
+import { delimiter, isAbsolute, join } from "node:path";
+import { ServiceError } from "./errors.js";
+
+/** Where the program may be. */
+export interface Places {
+  /** The user's setting caisson.path; "" when it is not set. */
+  configured: string;
+  /** The extension's own folder; platform packages have the program in its bin. */
+  extension: string;
+  /** The variables of the extension host. */
+  environment: NodeJS.ProcessEnv;
+  platform: NodeJS.Platform;
+}
+
+/** The program that was found, and by what. */
+export interface Program {
+  path: string;
+  from: "setting" | "extension" | "PATH";
+}
+
+/**
+ * Finds the program: what the setting names, which must be there, else the one that
+ * came with the extension, else the first on the PATH.
+ */
+export async function locate(places: Places): Promise<Program> {
+  if (places.configured !== "") {
+    return { path: await configured(places.configured), from: "setting" };
+  }
+  const name = places.platform === "win32" ? "caisson.exe" : "caisson";
+  const own = join(places.extension, "bin", name);
+  if (await executable(own)) {
+    return { path: own, from: "extension" };
+  }
+  for (const folder of (places.environment["PATH"] ?? "").split(delimiter)) {
+    // An empty or relative entry means the current folder, which may be anybody's.
+    if (isAbsolute(folder) && (await executable(join(folder, name)))) {
+      return { path: join(folder, name), from: "PATH" };
+    }
+  }
+  throw new ServiceError("The program caisson was not found beside the extension or on the PATH.", {
+    hint: "Install it, or name it in the setting caisson.path.",
+  });
+}
+
+async function configured(path: string): Promise<string> {
+  if (!isAbsolute(path)) {
+    throw new ServiceError(`The setting caisson.path must be an absolute path, not ${path}.`, {
+      hint: "Correct the setting caisson.path.",
+    });
+  }
+  if (!(await executable(path))) {
+    throw new ServiceError(`${path}, which the setting caisson.path names, is not a program.`, {
+      hint: "Correct the setting caisson.path.",
+    });
+  }
+  return path;
+}
+
+async function executable(path: string): Promise<boolean> {
+  try {
+    await access(path, constants.X_OK);
+    return (await stat(path)).isFile();
+  } catch {
+    return false;
+  }
+}

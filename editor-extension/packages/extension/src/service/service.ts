@@ -1,0 +1,176 @@
+import type { ClientRequests, InitializeParams } from "@caisson/protocol";
+import type { Launch } from "./child.js";
+import { Connection, lastWords, type RequestOptions } from "./connection.js";
+import { type Disposable, Emitter } from "./emitter.js";
+import { ServiceError, serviceError } from "./errors.js";
+import type { Program } from "./locate.js";
+
+/**
+ * How long after each crash in a row the service is started again, in ms. After the
+ * last it stays down until somebody needs it.
+ */
+const backoff = [200, 1_000, 5_000, 15_000];
+
+/** A service that ran so long had no trouble starting, in ms. */
+const steady = 60_000;
+
+/** Whether there is a service. */
+export type ServiceState =
+  | { is: "stopped" }
+  | { is: "starting" }
+  | { is: "running"; program: Program; version: string }
+  | { is: "waiting"; error: ServiceError; retryInMs: number }
+  | { is: "failed"; error: ServiceError };
+
+/** What a Service works with. */
+export interface ServiceOptions {
+  /** Finds the program; asked anew at every start. */
+  locate: () => Promise<Program>;
+  launch: Launch;
+  /** What the program gets behind "serve". */
+  args: () => readonly string[];
+  /** How the service is greeted. */
+  initialize: () => InitializeParams;
+  /** Registers what a new connection is listened to for. */
+  listen: (connection: Connection) => void;
+  /** Is told each line for the log. */
+  log: (line: string) => void;
+  now?: () => number;
+}
+
+/**
+ * The service of this window: started at the first need, again after a crash, and
+ * stopped with the window.
+ */
+export class Service implements Disposable {
+  private readonly changed = new Emitter<ServiceState>();
+  private readonly began = new Emitter<Connection>();
+  private current: ServiceState = { is: "stopped" };
+  private starting: Promise<Connection> | undefined;
+  private connection: Connection | undefined;
+  private retry: NodeJS.Timeout | undefined;
+  private crashes = 0;
+  private over = false;
+
+  constructor(private readonly options: ServiceOptions) {}
+
+  /** Fires when the state is another one. */
+  readonly onDidChange = this.changed.event;
+
+  /** Fires with each new connection, when the service can be asked. */
+  readonly onDidStart = this.began.event;
+
+  get state(): ServiceState {
+    return this.current;
+  }
+
+  /** The connection, if there is one now: nothing is started. */
+  get running(): Connection | undefined {
+    return this.connection;
+  }
+
+  /** Gives the connection, starting the service when there is none. */
+  async ensure(): Promise<Connection> {
+    if (this.over) {
+      throw new ServiceError("The window is closing.", { kind: "cancelled" });
+    }
+    if (this.connection !== undefined) {
+      return this.connection;
+    }
+    clearTimeout(this.retry);
+    this.starting ??= this.start().finally(() => {
+      this.starting = undefined;
+    });
+    return this.starting;
+  }
+
+  /** Asks the service, which is started for it if need be. */
+  async request<M extends keyof ClientRequests>(
+    method: M,
+    params: ClientRequests[M]["params"],
+    options: RequestOptions = {},
+  ): Promise<ClientRequests[M]["result"]> {
+    return (await this.ensure()).request(method, params, options);
+  }
+
+  /** Stops the service and starts it again. */
+  async restart(): Promise<void> {
+    await this.stop();
+    this.crashes = 0;
+    await this.ensure();
+  }
+
+  /** Stops the service, if there is one, and waits until it is gone. */
+  async stop(): Promise<void> {
+    clearTimeout(this.retry);
+    await this.starting?.catch(() => undefined);
+    const connection = this.connection;
+    this.connection = undefined;
+    await connection?.stop();
+    this.become({ is: "stopped" });
+  }
+
+  dispose(): void {
+    this.over = true;
+    void this.stop();
+    this.changed.dispose();
+    this.began.dispose();
+  }
+
+  private async start(): Promise<Connection> {
+    this.become({ is: "starting" });
+    try {
+      const program = await this.options.locate();
+      this.options.log(`starting ${program.path} (from ${program.from})`);
+      const connection = await Connection.start(
+        this.options.launch(program.path, ["serve", ...this.options.args()]),
+        this.options.initialize(),
+        this.options.listen,
+      );
+      this.connection = connection;
+      const version = connection.server.serverInfo.version;
+      this.become({ is: "running", program, version });
+      this.watch(connection);
+      this.began.fire(connection);
+      return connection;
+    } catch (thrown) {
+      const error = serviceError(thrown);
+      this.become({ is: "failed", error });
+      throw error;
+    }
+  }
+
+  /** Starts the service again when it ends without having been told to. */
+  private watch(connection: Connection): void {
+    const now = this.options.now ?? Date.now;
+    const since = now();
+    void connection.ended.then((end) => {
+      if (this.connection !== connection) {
+        return;
+      }
+      this.connection = undefined;
+      if (now() - since > steady) {
+        this.crashes = 0;
+      }
+      const error = new ServiceError(`The program caisson ended unexpectedly${lastWords(end)}`, {
+        hint: "Look into the log.",
+      });
+      this.options.log(error.message);
+      const wait = backoff[this.crashes++];
+      if (this.over || wait === undefined) {
+        this.become({ is: "failed", error });
+        return;
+      }
+      this.become({ is: "waiting", error, retryInMs: wait });
+      this.retry = setTimeout(() => {
+        // A failure is the state, which somebody shows.
+        this.ensure().catch(() => undefined);
+      }, wait);
+    });
+  }
+
+  private become(state: ServiceState): void {
+    this.current = state;
+    this.changed.fire(state);
+  }
+}

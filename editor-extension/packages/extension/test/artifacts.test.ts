@@ -1,0 +1,57 @@
+import type { Artifact } from "@caisson/protocol";
+import { describe, expect, it } from "vitest";
+import { Artifacts } from "../src/model/artifacts.js";
+import { eventually, testService } from "./things.js";
+
+function artifact(name: string, content: string, createdAt = "2026-01-01T10:00:00Z"): Artifact {
+  return {
+    id: `sha256:${name}`,
+    sessionId: "s1",
+    name,
+    mediaType: "text/plain",
+    size: content.length,
+    createdAt,
+    source: { path: name, profile: "local" },
+    uri: `caisson-artifact:/s1/sha256:${name}/${name}`,
+  };
+}
+
+describe("Artifacts", () => {
+  it("lists what there is and what comes, the newest first", async () => {
+    let artifacts!: Artifacts;
+    const older = artifact("older.txt", "1");
+    const newer = artifact("newer.txt", "2", "2026-01-01T11:00:00Z");
+    const { service, services } = testService(
+      [{ "artifact/list": () => ({ artifacts: [older] }) }],
+      (connection) => artifacts.listen(connection),
+    );
+    artifacts = new Artifacts(service);
+    await service.ensure();
+    await eventually(() => artifacts.list().length === 1);
+    const told: string[] = [];
+    artifacts.onDidPublish((event) => void told.push(event.artifact.name));
+    const preview = { kind: "text" as const, mediaType: "text/plain", text: "2", truncated: false };
+    services[0]?.notify("artifact/published", { artifact: newer, preview });
+    await eventually(() => told.length === 1);
+    expect(artifacts.list().map((a) => a.name)).toEqual(["newer.txt", "older.txt"]);
+    await service.stop();
+  });
+
+  it("reads a content in pieces", async () => {
+    const content = "0123456789";
+    const { service } = testService([
+      {
+        "artifact/list": () => ({ artifacts: [] }),
+        "artifact/read": ({ offset = 0 }) => ({
+          data: Buffer.from(content.slice(offset, offset + 4)).toString("base64"),
+          offset,
+          eof: offset + 4 >= content.length,
+        }),
+      },
+    ]);
+    const artifacts = new Artifacts(service);
+    const read = await artifacts.read(artifact("digits", content));
+    expect(Buffer.from(read).toString()).toBe(content);
+    await service.stop();
+  });
+});

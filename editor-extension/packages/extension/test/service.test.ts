@@ -1,0 +1,108 @@
+import { describe, expect, it, vi } from "vitest";
+import { ServiceError } from "../src/service/errors.js";
+import { initialized } from "./scripted.js";
+import { eventually, testService } from "./things.js";
+
+describe("Service", () => {
+  it("starts at the first need, once for all who need it at the same time", async () => {
+    const { service, services } = testService([{ "session/list": () => ({ sessions: [] }) }]);
+    expect(service.state.is).toBe("stopped");
+    await Promise.all([service.ensure(), service.ensure(), service.request("session/list", {})]);
+    expect(services).toHaveLength(1);
+    expect(services[0]?.args).toEqual(["serve", "--log-level", "debug"]);
+    expect(service.state).toMatchObject({ is: "running", version: "1.2.3" });
+    await service.stop();
+  });
+
+  it("ends the service in order", async () => {
+    const { service, services } = testService([{}]);
+    await service.ensure();
+    await service.stop();
+    expect(services[0]?.heard.map((h) => h.method)).toEqual([
+      "initialize",
+      "initialized",
+      "shutdown",
+      "exit",
+    ]);
+    expect(services[0]?.killed).toBe(false);
+    expect(service.state.is).toBe("stopped");
+  });
+
+  it("refuses a program that speaks another version", async () => {
+    const { service } = testService([{ initialize: () => initialized(2) }]);
+    await expect(service.ensure()).rejects.toMatchObject({
+      data: { kind: "protocolMismatch" },
+      message: expect.stringContaining("version 2"),
+    });
+    expect(service.state.is).toBe("failed");
+  });
+
+  it("says the last words of a program that ends before it answers", async () => {
+    const { service, services } = testService([{ initialize: () => new Promise(() => undefined) }]);
+    const started = service.ensure();
+    await eventually(() => services.length === 1);
+    services[0]?.stderr.write("caisson: no such flag\n");
+    await eventually(() => services[0]?.stderr.readableLength === 0);
+    services[0]?.crash({ code: 2, signal: null });
+    await expect(started).rejects.toThrow(/exit code 2.*no such flag/);
+  });
+
+  it("starts again after crashes, later each time, and gives up at last", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const { service, services } = testService([{}]);
+      await service.ensure();
+      for (const wait of [200, 1_000, 5_000, 15_000]) {
+        const count = services.length;
+        services.at(-1)?.crash();
+        await eventually(() => service.state.is === "waiting");
+        expect(service.state).toMatchObject({ retryInMs: wait });
+        await vi.advanceTimersByTimeAsync(wait - 1);
+        expect(services).toHaveLength(count);
+        await vi.advanceTimersByTimeAsync(1);
+        await eventually(() => service.state.is === "running");
+      }
+      services.at(-1)?.crash();
+      await eventually(() => service.state.is === "failed");
+      // Whoever needs it all the same starts it.
+      await service.ensure();
+      expect(service.state.is).toBe("running");
+      await service.stop();
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it("does not start again what was stopped", async () => {
+    const { service, services } = testService([{}]);
+    await service.ensure();
+    await service.stop();
+    expect(services).toHaveLength(1);
+    expect(service.state.is).toBe("stopped");
+  });
+
+  it("tells a request's progress to whoever asked, and to nobody else", async () => {
+    const { service, services } = testService([
+      {
+        "session/open": (params) => {
+          const token = params.workDoneToken ?? "";
+          services[0]?.notify("$/progress", { token: "another", value: { kind: "report" } });
+          services[0]?.notify("$/progress", {
+            token,
+            value: { kind: "report", message: "Starting the container" },
+          });
+          throw new Error("enough");
+        },
+      },
+    ]);
+    const steps: (string | undefined)[] = [];
+    const asked = service.request(
+      "session/open",
+      { workspace: null },
+      { progress: (value) => void steps.push(value.message) },
+    );
+    await expect(asked).rejects.toBeInstanceOf(ServiceError);
+    expect(steps).toEqual(["Starting the container"]);
+    await service.stop();
+  });
+});

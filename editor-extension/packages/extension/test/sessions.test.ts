@@ -1,0 +1,137 @@
+import type { Session } from "@caisson/protocol";
+import { describe, expect, it } from "vitest";
+import { Processes } from "../src/model/processes.js";
+import { Sessions } from "../src/model/sessions.js";
+import type { Script } from "./scripted.js";
+import { eventually, folder, process, session, TestMemory, testService } from "./things.js";
+
+/** A service that opens sessions by counting, and resumes those that it lists. */
+function opening(listed: Session[] = [], count = { n: 0 }): Script {
+  return {
+    "session/list": () => ({ sessions: listed }),
+    "session/open": ({ sessionId, profile, connect }) => {
+      const known = listed.find((s) => s.id === sessionId);
+      if (known !== undefined) {
+        return { session: { ...known, state: connect ? "ready" : "bound" }, resumed: true };
+      }
+      const id = `s${++count.n}`;
+      const state = connect ? "ready" : "bound";
+      return { session: session(id, { profile: profile ?? "local", state }), resumed: false };
+    },
+    "process/list": () => ({ processes: [process("p1")] }),
+    "session/delete": () => ({}),
+  };
+}
+
+describe("Sessions", () => {
+  it("opens one session for a folder, however many ask at the same time", async () => {
+    const { service, services } = testService([opening()]);
+    const sessions = new Sessions(service, new TestMemory());
+    const [a, b] = await Promise.all([sessions.forFolder(folder), sessions.forFolder(folder)]);
+    expect(a.id).toBe(b.id);
+    expect(services[0]?.askedFor("session/open")).toHaveLength(1);
+    await service.stop();
+  });
+
+  it("never moves a session to another profile: it opens a new one", async () => {
+    const { service } = testService([opening()]);
+    const sessions = new Sessions(service, new TestMemory());
+    const first = await sessions.forFolder(folder);
+    const second = await sessions.openNew(folder, { profile: "isolated" });
+    expect(second.id).not.toBe(first.id);
+    expect(sessions.get(first.id)?.profile).toBe("local");
+    expect(sessions.ofFolder(folder)?.id).toBe(second.id);
+    await service.stop();
+  });
+
+  it("resumes a folder's session by its id in the next window", async () => {
+    const memory = new TestMemory();
+    const first = testService([opening()]);
+    const before = await new Sessions(first.service, memory).forFolder(folder);
+    await first.service.stop();
+
+    const second = testService([opening([before])]);
+    const sessions = new Sessions(second.service, memory);
+    expect(sessions.rememberedOf(folder)).toMatchObject({ id: before.id, profile: "local" });
+    expect((await sessions.forFolder(folder)).id).toBe(before.id);
+    await second.service.stop();
+  });
+
+  it("takes its sessions up again after a crash, with their processes", async () => {
+    const known = session("s1", { profile: "isolated" });
+    const { service, services } = testService([opening(), opening([known]), opening([known])]);
+    const sessions = new Sessions(service, new TestMemory());
+    const processes = new Processes(service, sessions);
+    await sessions.openNew(folder);
+    services[0]?.crash();
+    await eventually(() => services.length === 2 && processes.get("p1") !== undefined);
+    expect(services[1]?.askedFor("session/open")).toMatchObject([
+      { sessionId: "s1", connect: false },
+    ]);
+    await service.stop();
+  });
+
+  it("says of a session that cannot be taken up what is wrong", async () => {
+    const memory = new TestMemory();
+    const known = session("s1");
+    await memory.update("caisson.sessions", {
+      [folder]: { id: "s1", profile: "local", backend: "local" },
+    });
+    const { service } = testService([
+      {
+        "session/list": () => ({ sessions: [known] }),
+        "session/open": () => {
+          throw new Error("held by another service");
+        },
+      },
+    ]);
+    const sessions = new Sessions(service, memory);
+    await service.ensure();
+    await eventually(() => sessions.get("s1")?.state === "failed");
+    expect(sessions.get("s1")?.error?.message).toContain("held by another service");
+    await service.stop();
+  });
+
+  it("asks for no processes of a session that was only bound: that would make its environment", async () => {
+    const { service, services } = testService([opening()]);
+    const sessions = new Sessions(service, new TestMemory());
+    new Processes(service, sessions);
+    await sessions.forFolder(folder, { connect: false });
+    expect(services[0]?.askedFor("process/list")).toEqual([]);
+    await sessions.forFolder(folder);
+    await service.stop();
+  });
+
+  it("forgets a deleted session", async () => {
+    const memory = new TestMemory();
+    const { service } = testService([opening()]);
+    const sessions = new Sessions(service, memory);
+    const { id } = await sessions.forFolder(folder);
+    await sessions.delete(id);
+    expect(sessions.list()).toEqual([]);
+    expect(memory.kept.get("caisson.sessions")).toEqual({});
+    await service.stop();
+  });
+});
+
+describe("Processes", () => {
+  it("forgets what a service said that is gone, and knows what was stopped", async () => {
+    let processes!: Processes;
+    const script = { ...opening(), "process/list": () => ({ processes: [] }) };
+    const { service, services } = testService([script], (c) => processes.listen(c));
+    processes = new Processes(service, new Sessions(service, new TestMemory()));
+    await service.ensure();
+    services[0]?.notify("process/event", { type: "started", process: process("p1") });
+    services[0]?.notify("process/event", {
+      type: "exited",
+      cause: "requested_stop",
+      process: process("p1", { status: "exited", signal: "SIGTERM" }),
+    });
+    await eventually(() => processes.get("p1")?.status === "exited");
+    expect(processes.wasStopped("p1")).toBe(true);
+    expect(processes.active).toBe(false);
+    services[0]?.crash();
+    await eventually(() => processes.get("p1") === undefined);
+    await service.stop();
+  });
+});

@@ -1,0 +1,47 @@
+import { describe, expect, it } from "vitest";
+import { dump } from "../src/model/hex.js";
+import { age, bytes, status, wentWrong } from "../src/model/words.js";
+import { process } from "./things.js";
+
+describe("words", () => {
+  it.each([
+    [0, "0 B"],
+    [1023, "1023 B"],
+    [1024, "1.0 KiB"],
+    [10 * 1024, "10 KiB"],
+    [1.5 * 1024 ** 3, "1.5 GiB"],
+  ])("%d bytes are %s", (n, text) => {
+    expect(bytes(n)).toBe(text);
+  });
+
+  it.each([
+    [0, "0 s"],
+    [59, "59 s"],
+    [60, "1 min"],
+    [3 * 3600, "3 h"],
+    [2 * 86_400, "2 d"],
+    [-5, "0 s"], // clocks differ
+  ])("%d seconds are %s", (seconds, text) => {
+    const from = "2026-01-01T00:00:00Z";
+    expect(age(from, Date.parse(from) + seconds * 1000)).toBe(text);
+  });
+
+  it.each([
+    [{ status: "running" as const }, "running", false],
+    [{ status: "exited" as const, exitCode: 0 }, "exited", false],
+    [{ status: "exited" as const, exitCode: 3 }, "exit code 3", true],
+    [{ status: "exited" as const, signal: "SIGKILL" }, "ended by SIGKILL", true],
+    [{ status: "failed" as const, reason: "no such program" }, "failed: no such program", true],
+    [{ status: "lost" as const }, "lost", true],
+  ])("%o is told as %s", (over, text, wrong) => {
+    expect(status(process("p", over))).toBe(text);
+    expect(wentWrong(process("p", over))).toBe(wrong);
+  });
+
+  it("dumps bytes", () => {
+    expect(dump(new Uint8Array([0x41, 0x00, 0xff]))).toBe(
+      `00000000  41 00 ff                 ${" ".repeat(23)}  |A..|\n`,
+    );
+    expect(dump(new Uint8Array(17)).split("\n")).toHaveLength(3);
+  });
+});
