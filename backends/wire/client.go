@@ -214,7 +214,7 @@ func (r Reply) Decode(v any) error {
 	if r.Data == nil {
 		return tool.Errorf(tool.ProtocolMismatch, "the far end's reply has no data")
 	}
-	if err := decodeJSON(r.Data, v); err != nil {
+	if err := decodeInto(r.Data, v); err != nil {
 		return tool.Errorf(tool.ProtocolMismatch, "the far end's reply is not what was asked for: %w", err)
 	}
 	return nil

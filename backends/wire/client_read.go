@@ -164,7 +164,7 @@ func (c *Client) event(f *rawFrame) error {
 		return nil
 	}
 	var e tool.ProcessEvent
-	if err := decodeJSON(f.data, &e); err != nil {
+	if err := decodeInto(f.data, &e); err != nil {
 		return fmt.Errorf("a process event that is none: %w", err)
 	}
 	c.o.OnEvent(e)
