@@ -48,7 +48,9 @@ func (a *assembly) typ(t string) uint32 {
 	return uint32(len(a.types) - 1)
 }
 
-func (a *assembly) add(section byte, parts ...[]byte) { a.parts[section] = append(a.parts[section], cat(parts...)) }
+func (a *assembly) add(section byte, parts ...[]byte) {
+	a.parts[section] = append(a.parts[section], cat(parts...))
+}
 
 // host imports env.name.
 func (a *assembly) host(name, t string) {
@@ -180,8 +182,12 @@ var void = []byte{typeEmpty}
 
 func result(letter byte) []byte { return []byte{letters[letter]} }
 
-func block(t []byte, code ...[]byte) []byte { return cat([]byte{opBlock}, t, cat(code...), []byte{opEnd}) }
-func loop(t []byte, code ...[]byte) []byte  { return cat([]byte{opLoop}, t, cat(code...), []byte{opEnd}) }
+func block(t []byte, code ...[]byte) []byte {
+	return cat([]byte{opBlock}, t, cat(code...), []byte{opEnd})
+}
+func loop(t []byte, code ...[]byte) []byte {
+	return cat([]byte{opLoop}, t, cat(code...), []byte{opEnd})
+}
 
 func when(t []byte, then ...[]byte) []byte { return cat([]byte{opIf}, t, cat(then...), []byte{opEnd}) }
 
@@ -191,7 +197,9 @@ func either(t, then, otherwise []byte) []byte {
 
 func misc(code byte, immediates ...byte) []byte { return append([]byte{opMisc, code}, immediates...) }
 
-func vec(code uint32, immediates ...byte) []byte { return append(appendU32([]byte{opVector}, code), immediates...) }
+func vec(code uint32, immediates ...byte) []byte {
+	return append(appendU32([]byte{opVector}, code), immediates...)
+}
 
 // Opcodes of arithmetic that tests use.
 const (

@@ -61,8 +61,8 @@ func (o outcome) same(p outcome) error {
 // it returns plus one, and env.all of everything.
 type host struct {
 	wazero.Runtime
-	log  *[]string
-	tank *Tank
+	log     *[]string
+	tank    *Tank
 	refuels int
 }
 
@@ -142,17 +142,9 @@ func (h *host) runCode(t testing.TB, code wazero.CompiledModule, fuel, slice uin
 	} else {
 		o.left = h.tank.Remaining(0)
 	}
-	if err != nil {
-		o.trap, _, _ = strings.Cut(err.Error(), "\n")
-		if _, why, ok := strings.Cut(o.trap, " failed: "); ok {
-			o.trap = why // a start function is told by its number
-		}
-		if (h.tank.Dry()) != errors.Is(err, ErrOutOfFuel) {
-			t.Fatalf("dry is %v with %v", h.tank.Dry(), err)
-		}
-		if h.tank.Dry() {
-			o.trap = ErrOutOfFuel.Error()
-		}
+	o.trap = cause(err)
+	if h.tank.Dry() != (o.trap == ErrOutOfFuel.Error()) {
+		t.Fatalf("dry is %v with %v", h.tank.Dry(), err)
 	}
 	o.host = slices.Clone(*h.log)
 	o.spent, o.refuels = fuel-o.left, h.refuels
@@ -179,4 +171,19 @@ func (h *host) both(t testing.TB, module []byte, args ...uint64) outcome {
 		t.Errorf("plain and instrumented %v", err)
 	}
 	return metered
+}
+
+// cause is why a call ended early, without the stack and the functions' numbers.
+func cause(err error) string {
+	if err == nil {
+		return ""
+	}
+	if errors.Is(err, ErrOutOfFuel) {
+		return ErrOutOfFuel.Error()
+	}
+	trap, _, _ := strings.Cut(err.Error(), "\n")
+	if _, why, ok := strings.Cut(trap, " failed: "); ok {
+		return why // a start function is told by its number
+	}
+	return trap
 }

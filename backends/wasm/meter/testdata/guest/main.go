@@ -48,7 +48,7 @@ func document() {
 		Values   map[string]float64 `json:"values"`
 	}
 	root := &node{Name: "root", Values: map[string]float64{"π": 3.14159, "tiny": 1e-300}}
-	for i := range 20 {
+	for i := range 5 {
 		root.Children = append(root.Children, &node{Name: fmt.Sprint("child ", i), Values: map[string]float64{"i": float64(i) / 3}})
 	}
 	text, err := json.MarshalIndent(root, "", "  ")
@@ -73,7 +73,7 @@ func goroutines() {
 		})
 	}
 	go func() {
-		for n := range 500 {
+		for n := range 100 {
 			numbers <- n
 		}
 		close(numbers)
@@ -90,7 +90,7 @@ func goroutines() {
 func collect() {
 	var kept [][]byte
 	total := 0
-	for i := range 2000 {
+	for i := range 300 {
 		b := make([]byte, 4096)
 		b[i] = byte(i)
 		total += int(b[i])
@@ -114,8 +114,8 @@ func fails() {
 
 func tables() {
 	counts := map[string]int{}
-	for i := range 5000 {
-		counts[fmt.Sprint("k", i*i%997)]++
+	for i := range 500 {
+		counts[fmt.Sprint("k", i*i%97)]++
 	}
 	for _, k := range slices.Sorted(maps.Keys(counts))[:20] {
 		fmt.Println(k, counts[k])
@@ -124,21 +124,21 @@ func tables() {
 
 func hash() {
 	sum := sha256.New()
-	for i := range 2000 {
+	for i := range 100 {
 		fmt.Fprintf(sum, "line %d\n", i)
 	}
 	fmt.Printf("%x\n", sum.Sum(nil))
 }
 
 func order() {
-	words := make([]string, 5000)
+	words := make([]string, 500)
 	state := uint32(1)
 	for i := range words {
 		state = state*1664525 + 1013904223
 		words[i] = fmt.Sprintf("%08x", state)
 	}
 	sort.Strings(words)
-	fmt.Println(words[0], words[2500], words[4999])
+	fmt.Println(words[0], words[250], words[499])
 }
 
 func exhaust() {
