@@ -61,11 +61,15 @@ func makePlace(parent string) (*place, error) {
 }
 
 func tryPlace(parent string) (_ *place, err error) {
-	p := &place{parent: parent, name: strings.ToLower(rand.Text()[:16])}
-	base := filepath.Join(parent, p.name)
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
 	}
+	// As the kernel tells where a process works.
+	if parent, err = filepath.EvalSymlinks(parent); err != nil {
+		return nil, err
+	}
+	p := &place{parent: parent, name: strings.ToLower(rand.Text()[:16])}
+	base := filepath.Join(parent, p.name)
 	if err := os.Mkdir(base, 0o700); err != nil {
 		return nil, err
 	}

@@ -91,6 +91,23 @@ func TestAlone(t *testing.T) {
 	}
 }
 
+// TestHidden: what hides its descent does not hide where it works.
+func TestHidden(t *testing.T) {
+	m, _ := newTest(t)
+	p := &Place{Dir: t.TempDir()}
+	p.Work, p.Temp = filepath.Join(p.Dir, "work"), p.Dir
+	if err := os.Mkdir(p.Work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	line := `for f in one two; do env -i setsid sh -c "echo \$\$ > $f; exec sleep 600" >/dev/null 2>&1 </dev/null & done
+		until [ -s one ] && [ -s two ]; do sleep 0.01; done`
+	r, err := m.Run(t.Context(), Command{Command: line, Place: p, Alone: true})
+	if err != nil || r.ExitCode != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	gone(t, p.Work)
+}
+
 // TestPlace: a command with a place of its own runs there, has its temporary files
 // there, and changes nothing else.
 func TestPlace(t *testing.T) {

@@ -89,6 +89,13 @@ func readOnce(path string, room []byte) (_ []byte, err error) {
 	return room[:max(0, n)], errors.Join(err, unix.Close(fd))
 }
 
+// worksIn reports whether the process's working directory is dir, or below it. That
+// of a process that may not be looked into is not.
+func worksIn(pid int, dir string) bool {
+	cwd, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
+	return err == nil && (cwd == dir || strings.HasPrefix(cwd, dir+"/"))
+}
+
 // marked reports whether the process carries a mark that begins with value. A
 // process that may not be looked into does not.
 func marked(pid int, value string) bool {

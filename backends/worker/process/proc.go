@@ -20,6 +20,7 @@ type proc struct {
 	stdin   *input   // nil: none, or the end of the file from the start
 	term    *os.File // the master of its terminal, or nil
 	limited bool     // by its mode
+	place   *Place   // of its own, or nil
 	// captures hold a foreground command's stdout and stderr.
 	captures []*capture
 	outputs  []*os.File // our ends of it, to be given up

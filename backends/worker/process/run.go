@@ -108,7 +108,7 @@ func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
 	rec.Status, rec.Command, rec.Argv, rec.Label = tool.ProcessRunning, c.Command, c.Argv, c.Label
 	half := int(c.MaxOutputBytes+1) / 2
 	f := &foreground{proc: m.newProc(rec), began: time.Now(), stdout: newCapture(half), stderr: newCapture(half)}
-	f.captures = []*capture{f.stdout, f.stderr}
+	f.captures, f.place = []*capture{f.stdout, f.stderr}, c.Place
 	adoptable := c.Timeout > 0 && !c.Alone
 	if adoptable {
 		f.out = &output{base: f.base(), memory: memoryOutput}

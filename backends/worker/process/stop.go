@@ -68,11 +68,13 @@ func (p *proc) endGroup(ctx context.Context, blows []blow) error {
 	return p.finish(q.hunt(ctx, blows, p.exited))
 }
 
-// destroy kills the process and everything that descends from it.
+// destroy kills the process and everything that descends from it. What has
+// cleared its environment and left group and session is known by its working
+// directory, where the command has a place.
 func (p *proc) destroy() error {
 	in := p.inGroup()
 	q := quarry{family: true, match: func(i procInfo) bool {
-		return in(i) || marked(i.pid, p.m.instance+"/"+p.id)
+		return in(i) || marked(i.pid, p.m.instance+"/"+p.id) || p.place != nil && worksIn(i.pid, p.place.Dir)
 	}}
 	return p.finish(q.hunt(context.Background(), hard(), p.exited))
 }
