@@ -39,6 +39,14 @@ type Prober interface {
 	Probe(ctx context.Context) error
 }
 
+// Locator is a Backend whose environments may be on another machine, so that a
+// folder of the host that a profile names is one of that machine.
+type Locator interface {
+	// Machine names the machine that the profile's folders are on; "" is this one.
+	// It reaches none.
+	Machine(p profile.Profile) (string, error)
+}
+
 // Environment is one live, bound place where tools run. Its methods may be
 // called concurrently.
 type Environment interface {

@@ -70,6 +70,9 @@ func (d *doubleBackend) Check(context.Context, profile.Profile) backends.Health 
 	return backends.Health{OK: true, Checks: []backends.Check{{Name: "double", OK: true}}}
 }
 
+// Machine takes another daemon for another machine.
+func (d *doubleBackend) Machine(p profile.Profile) (string, error) { return p.DockerHost, nil }
+
 func (d *doubleBackend) Probe(context.Context) error {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()

@@ -99,7 +99,8 @@ func (m *Manager) branch(parent store.Session, id string) store.Session {
 // branchPlace is a place like one of the parent's: the same environment where that is
 // shared.
 func (m *Manager) branchPlace(parent store.Place, id string) store.Place {
-	p := store.Place{Profile: parent.Profile, Environment: parent.Environment, Packs: slices.Clone(parent.Packs)}
+	p := parent
+	p.Root, p.Removed, p.Incarnation, p.Packs = "", false, "", slices.Clone(parent.Packs)
 	if !p.Profile.Shared {
 		p.Environment = p.Profile.Identity(m.store.ID(), id)
 	}

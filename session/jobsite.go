@@ -77,8 +77,15 @@ func (s *live) siteOn(home *place, c Constraints, inWorkspace bool) (*place, err
 		return home, nil
 	}
 	if inWorkspace {
-		there := workspaceOf(store.Place{Profile: limited}, s.folder)
-		if there.host == "" || there != workspaceOf(home.saved, s.folder) {
+		there, err := s.m.workspaceOf(store.Place{Profile: limited}, s.folder)
+		if err != nil {
+			return nil, err
+		}
+		here, err := s.m.workspaceOf(home.saved, s.folder)
+		if err != nil {
+			return nil, err
+		}
+		if there.host == "" || there != here {
 			return nil, at(base, tool.Errorf(tool.Unsupported, "with these constraints the job would have an environment of its own, which has not the session's workspace").
 				WithPath("cwd").WithHint("Leave cwd out and send the files along as inputFiles, or leave the constraints out."))
 		}

@@ -118,7 +118,7 @@ func (b *binder) overrides() error {
 		s.Overrides = nil // nothing goes elsewhere
 		return nil
 	}
-	return oneDirectory(s)
+	return b.m.oneDirectory(s)
 }
 
 // beside are a session's limits as they hold for the environments that overrides

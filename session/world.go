@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session/store"
@@ -14,9 +15,8 @@ type directory struct {
 	// host is the folder of this machine that it is, links resolved; "" for one
 	// that is in the environment only.
 	host string
-	// engine tells machines apart: the daemon that mounts the folder, "" for this
-	// one.
-	engine string
+	// machine is the one that the folder is on, "" for this one.
+	machine string
 	// identity is the environment's where nothing else has the directory.
 	identity string
 }
@@ -25,32 +25,50 @@ func (d directory) String() string {
 	switch {
 	case d.host == "":
 		return "a directory of its own"
-	case d.engine != "":
-		return fmt.Sprintf("%s on %s", d.host, d.engine)
+	case d.machine != "":
+		return fmt.Sprintf("%s on %s", d.host, d.machine)
 	}
 	return d.host
 }
 
 // workspaceOf is the directory that the tools of a place work in.
-func workspaceOf(p store.Place, folder string) directory {
-	host := ""
-	switch p.Profile.Backend {
-	case profile.Local:
-		host = folder
-	case profile.WASM:
-		if len(p.Profile.Preopens) > 0 {
-			host = p.Profile.Preopens[0].Host // the first is the root
-		}
-	default:
-		host = p.Profile.HostWorkspace
-	}
+func (m *Manager) workspaceOf(p store.Place, folder string) (directory, error) {
+	host := hostFolder(p.Profile, folder)
 	if host == "" {
-		return directory{identity: p.Environment}
+		return directory{identity: p.Environment}, nil
 	}
-	if real, err := filepath.EvalSymlinks(host); err == nil {
-		host = real
+	d := directory{host: filepath.Clean(host)}
+	backend, _ := m.o.Registry.Get(p.Profile.Backend)
+	if locator, ok := backend.(backends.Locator); ok {
+		var err error
+		if d.machine, err = locator.Machine(p.Profile); err != nil {
+			return directory{}, at(p.Profile, known(err))
+		}
 	}
-	return directory{host: filepath.Clean(host), engine: p.Profile.DockerHost}
+	if d.machine != "" {
+		return d, nil
+	}
+	if resolved, err := filepath.EvalSymlinks(d.host); err == nil {
+		d.host = resolved
+	}
+	return d, nil
+}
+
+// hostFolder is the folder of the host that is the workspace of an environment of the
+// profile, for a session in the opened folder; "" when the workspace is in the
+// environment itself.
+func hostFolder(p profile.Profile, folder string) string {
+	switch p.Backend {
+	case profile.Local:
+		return folder
+	case profile.WASM:
+		if len(p.Preopens) == 0 {
+			return ""
+		}
+		return p.Preopens[0].Host // the first is the root
+	default:
+		return p.HostWorkspace
+	}
 }
 
 // families are the tools that work on the workspace, by the names that overrides
@@ -73,17 +91,22 @@ func families() []toolName {
 
 // oneDirectory refuses a session whose tools, but those of plugins, see more than one
 // directory: two file systems must never pretend to be one.
-func oneDirectory(s *store.Session) error {
+func (m *Manager) oneDirectory(s *store.Session) error {
 	to, err := newRoutes(s.Overrides, s.All())
 	if err != nil {
 		return err
 	}
 	all := s.All()
+	seen := make([]directory, len(all))
+	for i, p := range all {
+		if seen[i], err = m.workspaceOf(p, s.Folder); err != nil {
+			return err
+		}
+	}
 	first := families()[0]
-	here := all[to.find(first)]
+	here, a := all[to.find(first)], seen[to.find(first)]
 	for _, t := range families()[1:] {
-		other := all[to.find(t)]
-		a, b := workspaceOf(here, s.Folder), workspaceOf(other, s.Folder)
+		other, b := all[to.find(t)], seen[to.find(t)]
 		if a == b {
 			continue
 		}
@@ -100,11 +123,11 @@ func oneDirectoryHint(a, b store.Place, folder string) string {
 	for _, p := range []store.Place{a, b} {
 		switch p.Profile.Backend {
 		case profile.Docker, profile.Apptainer:
-			if folder != "" && workspaceOf(p, folder).host == "" {
+			if folder != "" && hostFolder(p.Profile, folder) == "" {
 				return fmt.Sprintf(`Write "host_workspace": %q in the profile %q, or let one override send all these tools to one profile.`, profile.WorkspaceFolder, p.Profile.Name)
 			}
 		case profile.WASM:
-			if folder != "" && workspaceOf(p, folder).host == "" {
+			if folder != "" && hostFolder(p.Profile, folder) == "" {
 				return fmt.Sprintf(`Write "preopens": [%q] in the profile %q, or let one override send all these tools to one profile.`, "/::"+profile.WorkspaceFolder, p.Profile.Name)
 			}
 		}
