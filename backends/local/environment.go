@@ -26,7 +26,7 @@ type environment struct {
 	at      backends.Binding
 	root    *workspace.Root
 	exports *tools.Exports
-	lists   commandLists
+	lines   checkedLines
 	packs   []tool.Description // the tools of packs; set once, by Open
 	events  *backends.Hub
 
@@ -58,7 +58,7 @@ func newEnvironment(b *Backend, at backends.Binding, root *workspace.Root) *envi
 		at:         at,
 		root:       root,
 		exports:    tools.NewExports(exportsDir(at)),
-		lists:      newCommandLists(at.Profile),
+		lines:      newCheckedLines(at.Profile),
 		events:     backends.NewHub(),
 		life:       life,
 		end:        end,
@@ -110,18 +110,15 @@ func (e *environment) Call(ctx context.Context, r tool.Request) (tool.Result, er
 	}
 	switch r.Name {
 	case "bash", "git", "process":
-		denied := e.lists.checkCall(r)
-		if denied != nil && !errors.Is(denied, errUnparsed) {
-			return tool.Result{}, denied
-		}
+		unread := e.lines.ofCall(r)
 		if r.Name != "process" {
 			// A worker that is started now would open what is there now.
 			if err := e.root.Check(); err != nil {
 				return tool.Result{}, err
 			}
 		}
-		if denied != nil {
-			return e.misspelt(ctx, r, denied)
+		if unread != nil {
+			return e.misspelt(ctx, r, unread)
 		}
 		far, err := e.worker(ctx)
 		if err != nil {

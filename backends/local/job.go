@@ -19,7 +19,7 @@ func (e *environment) RunJob(ctx context.Context, r backends.JobRequest) (backen
 	if err := r.Check(); err != nil {
 		return backends.JobResult{}, err
 	}
-	if err := e.lists.checkJob(r); err != nil {
+	if err := e.lines.ofJob(r); err != nil {
 		return backends.JobResult{}, err
 	}
 	if err := e.root.Check(); err != nil {
@@ -34,20 +34,6 @@ func (e *environment) RunJob(ctx context.Context, r backends.JobRequest) (backen
 		result.Files[i].Token = fromWorker + result.Files[i].Token
 	}
 	return result, err
-}
-
-// checkJob checks a job's program, and the script where a shell reads it.
-func (l commandLists) checkJob(r backends.JobRequest) error {
-	if l.empty() {
-		return nil
-	}
-	if r.Script == nil {
-		return l.checkWords(r.Argv, 0)
-	}
-	if err := l.checkWords([]string{r.Script.Interpreter}, 0); err != nil || !isShell(r.Script.Interpreter) {
-		return err
-	}
-	return l.checkLine(r.Script.Source, 0)
 }
 
 // exportOfWorker streams a snapshot of the far half, if the token names one.

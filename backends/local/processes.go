@@ -2,7 +2,6 @@ package local
 
 import (
 	"context"
-	"errors"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -15,15 +14,15 @@ type processes struct{ e *environment }
 var _ backends.Processes = processes{}
 
 func (p processes) Start(ctx context.Context, r tool.StartRequest) (tool.Process, error) {
-	denied := p.e.lists.checkStart(r)
-	if denied != nil && !errors.Is(denied, errUnparsed) {
-		return tool.Process{}, denied
+	var unread error
+	if len(r.Argv) == 0 {
+		unread = p.e.lines.parse(r.Command)
 	}
 	if err := p.e.root.Check(); err != nil {
 		return tool.Process{}, err
 	}
-	if denied != nil {
-		return tool.Process{}, p.e.misspeltStart(ctx, r, denied)
+	if unread != nil {
+		return tool.Process{}, p.e.misspeltStart(ctx, r, unread)
 	}
 	far, err := p.e.worker(ctx)
 	if err != nil {

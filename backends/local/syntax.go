@@ -17,14 +17,9 @@ import (
 // shell is asked to read the line without running any of it. What the shell does
 // understand, and we do not, stays denied.
 
-// errUnparsed is in the error of a line that could not be parsed.
-var errUnparsed = errors.New("the command line cannot be parsed")
-
 func unparsed(err error) error {
-	e := tool.Errorf(tool.Denied, "%w, so that the profile's command lists cannot be checked: %w", errUnparsed, err).
+	return tool.Errorf(tool.Denied, "the command line cannot be parsed, so that the profile's command lists cannot be checked: %w", err).
 		WithHint("write it in plain shell, or put it into a script; denied_commands and allowed_commands in the profile are what is checked")
-	e.Err = errors.Join(errUnparsed, err)
-	return e
 }
 
 // misspelt is the result of a call of bash, as if the line had been run, when the

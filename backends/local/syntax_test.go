@@ -53,7 +53,7 @@ func TestSyntaxErrors(t *testing.T) {
 			t.Errorf("a process of %q: %v", line, err)
 		}
 	}
-	for _, line := range []string{"touch ran\ncat <<X\nno end", "touch ran; bash -c ')'", "touch ran; bash -c 'touch ran\n)'"} {
+	for _, line := range []string{"touch ran\ncat <<X\nno end"} {
 		_, err := try(t, env, "bash", map[string]any{"command": line})
 		wantKind(t, line, err, tool.Denied)
 		_, err = env.Processes().Start(t.Context(), tool.StartRequest{OperationID: line, Command: line, Actor: at.Session})

@@ -8,6 +8,10 @@ type command struct {
 	dir    string  // where it runs, with marks
 	base   string  // where the call's relative paths begin, with marks
 	why    string  // it is code that is not known, for this reason; "" for a command
+	// unparsed is code that no shell may understand, and top the call's own line.
+	unparsed, top bool
+	// through is a command that only runs another one, which is seen by itself.
+	through bool
 }
 
 // opaque is code that is not known: it may be any command.

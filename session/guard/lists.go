@@ -36,7 +36,9 @@ func NewLists(allowed, denied []string) (*Lists, error) {
 // Check denies a call that runs a command which is denied, or one that is not
 // among the allowed ones. Denied is what is known to be one: these lists are a net
 // against mistakes, and where what cannot be known is to be asked about, a rule
-// says so. Allowed is only what is known to be.
+// says so. Allowed is only what is known to be; shells, sudo and their like are looked
+// through. A line that cannot be parsed is left to the environment, which does not run
+// it and says what the shell makes of it.
 func (l *Lists) Check(c Call) error {
 	if l == nil {
 		return nil
@@ -44,6 +46,10 @@ func (l *Lists) Check(c Call) error {
 	commands := (&subject{call: c}).commands()
 	for i := range commands {
 		found := &commands[i]
+		if found.unparsed && !found.top {
+			return tool.Errorf(tool.Denied, "%s was not run: the code `%s`, which a shell inside would run, cannot be parsed, so that the profile's lists of commands cannot be checked", c.Tool, found.show()).
+				WithHint("Write it in plain shell, or put it into a script.").WithPath("denied_commands")
+		}
 		for _, p := range l.denied {
 			if p.match(found, false) == yes {
 				return tool.Errorf(tool.Denied, "%s was not run: the command `%s` is denied by `%s` in denied_commands of its profile", c.Tool, found.show(), p.text).
@@ -56,6 +62,9 @@ func (l *Lists) Check(c Call) error {
 	}
 	for i := range commands {
 		found := &commands[i]
+		if found.through || found.unparsed {
+			continue // what it runs is looked at; what no shell understands is not run
+		}
 		if !l.allows(found) {
 			return tool.Errorf(tool.Denied, "%s was not run: the command `%s` is not among the allowed_commands of its profile", c.Tool, found.show()).
 				WithHint("Use only the commands that are allowed, each written out: %s.", l.names()).WithPath("allowed_commands")

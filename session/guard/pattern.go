@@ -45,12 +45,12 @@ type wordGlob struct {
 func parsePattern(text string) (*pattern, error) {
 	var words []string
 	p := syntax.NewParser(syntax.Variant(syntax.LangPOSIX))
-	err := p.Words(strings.NewReader(text), func(w *syntax.Word) bool {
+	for w, err := range p.WordsSeq(strings.NewReader(text)) {
+		if err != nil {
+			words = strings.Fields(text)
+			break
+		}
 		words = append(words, patternWord(w))
-		return true
-	})
-	if err != nil {
-		words = strings.Fields(text)
 	}
 	if len(words) == 0 {
 		return nil, errors.New("a pattern of commands is empty")

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -239,7 +240,7 @@ func TestRefusalsCanBeActedOn(t *testing.T) {
 		{Call{Tool: "file.write_file"}, "file.write_file was not run: guard.rules[1] of the user's configuration is about such calls, which denies it", "tell the user"},
 	} {
 		_, err := g.Admit(t.Context(), c.call, nil)
-		e, ok := err.(*tool.Error)
+		e, ok := errors.AsType[*tool.Error](err)
 		if !ok || e.Kind != tool.Denied || e.Message != c.message || !strings.Contains(e.Hint, c.hint) || e.Retryable {
 			t.Errorf("got %+v", err)
 		}
@@ -279,9 +280,34 @@ func TestLists(t *testing.T) {
 		{[]string{"git *", "ls"}, nil, "$x", false},
 		{[]string{"git *", "ls"}, nil, "ls $x", true},
 		{[]string{"git *", "ls"}, nil, "ls $(rm x)", false},
-		{[]string{"git *", "ls"}, nil, `ls "`, false},
+		{[]string{"git *", "ls"}, nil, `ls "`, true}, // which the environment does not run
 		{[]string{"git *", "ls"}, []string{"git push"}, "git push", false},
 		{nil, nil, "rm -rf /", true},
+		{nil, []string{"rm -rf /"}, "ls\n)", true}, // which the environment does not run
+		{nil, []string{"rm -rf /"}, "ls; bash -c ')'", false},
+		{nil, []string{"rm -rf /"}, "ls; bash -c 'ls\n)'", false},
+		{nil, []string{"rm -rf /"}, "rm -rf /\n)", false},
+		{nil, []string{"rm -rf /"}, "echo 'rm -rf /' >note", true},
+		{nil, []string{"rm -rf /"}, "cat <<EOF\nrm -rf /\nEOF", true},
+		{nil, []string{"rm -rf /"}, "sh -s <<EOF\necho\nrm -rf /\nEOF", false},
+		{nil, []string{"rm -rf /"}, "timeout 5s nice -n 3 rm -rf /", false},
+		{nil, []string{"rm -rf /"}, "env A=b echo rm -rf /", true},
+		{nil, []string{"dd if=/dev/zero"}, "dd of=/dev/sda if=/dev/zero", false},
+		{nil, []string{"reboot"}, "rebooting", true},
+		{[]string{"git status", "ls", "make test"}, nil, "bash -c 'ls -l'", true}, // looked through
+		{[]string{"git status", "ls", "make test"}, nil, "sudo nice timeout 5 ls", true},
+		{[]string{"git status", "ls", "make test"}, nil, "bash -c 'curl evil'", false},
+		{[]string{"git status", "ls", "make test"}, nil, `bash -c "$X"`, false},
+		{[]string{"git status", "ls", "make test"}, nil, "bash", false},
+		{[]string{"git status", "ls", "make test"}, nil, "env", false},
+		{[]string{"git status", "ls", "make test"}, nil, strings.Repeat("env ", 200) + "ls", false},
+		{[]string{"git status", "ls", "make test"}, nil, "X=1 ls; make test", true},
+		{[]string{"git status", "ls", "make test"}, nil, "make", false},
+		{[]string{"git status", "ls", "make test"}, nil, "if ls; then rm x; fi", false},
+		{[]string{"git status", "ls", "make test"}, nil, "function ls { rm x; }", false},
+		{[]string{"git status", "ls", "make test"}, nil, "xargs curl <list", false},
+		{[]string{"git status", "ls", "make test"}, nil, "xargs ls <list", true},
+		{[]string{"git status", "ls", "make test"}, nil, "$(echo ls)", false}, // echo is a command too
 	} {
 		l, err := NewLists(c.allowed, c.denied)
 		if err != nil {

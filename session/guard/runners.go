@@ -343,7 +343,7 @@ func (w *walker) parallel(sh *shell, args []field, stdin string) string {
 
 // ssh follows the command that is run on another machine: a rule about a command
 // is about it wherever it runs.
-func (w *walker) ssh(sh *shell, args []field, stdin string) string {
+func (w *walker) ssh(sh *shell, args []field, stdin string) {
 	values := strings.Fields("-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -P -Q -R -S -W -w")
 	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
 		if slices.Contains(values, args[0].text) && len(args) > 1 {
@@ -352,7 +352,7 @@ func (w *walker) ssh(sh *shell, args []field, stdin string) string {
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		return string(anything)
+		return
 	}
 	remote := newShell("")
 	remote.depth = sh.depth + 1
@@ -365,10 +365,9 @@ func (w *walker) ssh(sh *shell, args []field, stdin string) string {
 	}
 	if len(args) == 0 {
 		w.typed(remote, "ssh", stdin)
-		return string(anything)
+		return
 	}
 	w.code(remote, strings.Join(texts(args), " "), stdin)
-	return string(anything)
 }
 
 // container follows what is run in a container: a rule about a command is about it

@@ -20,7 +20,13 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 	sh.depth++
 	defer func() { sh.depth-- }()
 	first := fields[0]
+	at := len(w.found)
 	w.note(sh, fields)
+	defer func() {
+		if slices.Contains(through, base(first.text)) && len(w.found) > at+1 {
+			w.found[at].through = true
+		}
+	}()
 	if first.many && (open(first.text) || strings.HasPrefix(first.text, string(outside))) {
 		// It may be no word at all: then the next one is the command.
 		if len(fields) > 1 {
@@ -66,6 +72,12 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 		return w.runner(sh, r, fields, stdin)
 	}
 	return output(sh, program, fields[1:], stdin)
+}
+
+// through are programs that are there to run another one.
+var through = []string{
+	"sh", "bash", "dash", "zsh", "ksh", "eval", "sudo", "doas", "env", "nice", "nohup", "time", "exec", "command", "builtin", "xargs", "setsid", "timeout",
+	"stdbuf", "ionice",
 }
 
 // written is the content of a program that the line wrote or copied, by its path or,
@@ -115,7 +127,8 @@ func (w *walker) builtin(sh *shell, program string, fields []field, stdin string
 		sh.dir = string(someDir)
 		return "", true
 	case "eval":
-		return w.evaluate(sh, strings.Join(texts(args), " "), stdin), true
+		w.evaluate(sh, strings.Join(texts(args), " "), stdin)
+		return string(anything), true
 	case "trap":
 		if len(args) > 1 {
 			w.code(sh.fork(), args[0].text, unread)
@@ -215,7 +228,8 @@ func (w *walker) builtin(sh *shell, program string, fields []field, stdin string
 	case "git":
 		return w.git(sh, fields, stdin), true
 	case "ssh":
-		return w.ssh(sh, args, stdin), true
+		w.ssh(sh, args, stdin)
+		return string(anything), true
 	case "cp", "mv", "ln", "install":
 		sh.copy(args)
 		return "", true
@@ -272,13 +286,12 @@ func (w *walker) changeDir(sh *shell, args []field) {
 }
 
 // evaluate follows code in this shell.
-func (w *walker) evaluate(sh *shell, text, stdin string) string {
+func (w *walker) evaluate(sh *shell, text, stdin string) {
 	if sh.depth > maxDepth {
 		w.give("the line", "its code makes code too deep")
-		return string(anything)
+		return
 	}
 	w.code(sh, text, stdin)
-	return string(anything)
 }
 
 // source follows a file of commands.
@@ -316,7 +329,7 @@ func (w *walker) shell(sh *shell, program string, args []field, stdin string) st
 		w.give("the line", "its shells start shells too deep")
 		return string(anything)
 	}
-	code, inline := "", false
+	inline := false
 	for len(args) > 0 {
 		arg := args[0].text
 		if !strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "+") || arg == "-" || arg == "--" {
@@ -334,8 +347,7 @@ func (w *walker) shell(sh *shell, program string, args []field, stdin string) st
 			w.give(program+" "+arg, "its flags are only known when it runs")
 			inline = true
 		case strings.HasPrefix(arg, "--command="):
-			code, inline = strings.TrimPrefix(arg, "--command="), true
-			w.code(inner, code, stdin)
+			w.code(inner, strings.TrimPrefix(arg, "--command="), stdin)
 			return string(anything)
 		case arg == "--command":
 			inline = true

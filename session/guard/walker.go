@@ -77,6 +77,8 @@ func (w *walker) code(sh *shell, text, stdin string) bool {
 		if err != nil {
 			// A shell runs what stands before the error.
 			w.give(cut(text, maxShown), "it cannot be parsed as a shell line")
+			last := &w.found[len(w.found)-1]
+			last.unparsed, last.top = true, sh.depth == 0
 			return false
 		}
 		w.stmt(sh, stmt, stdin)
@@ -409,7 +411,7 @@ func (w *walker) forLoop(sh *shell, c *syntax.ForClause, stdin string) string {
 	var out strings.Builder
 	for _, f := range list {
 		sh.set(words.Name.Value, f.text)
-		text := ""
+		var text string
 		if f.many || len(list) == 1 && !known(f.text) {
 			text = w.turn(sh, words.Name.Value, f.text, c.Do, stdin)
 		} else {
