@@ -244,10 +244,16 @@ func (s *Store) Load(id string) (Session, error) {
 // made it.
 func (s *Store) Save(b Session) error {
 	b.Format = format
-	if len(b.Places) > 0 || b.ToolLimits != nil || b.JobLimits != nil || len(b.Guard) > 0 || len(b.Plugins) > 0 {
+	if b.more() {
 		b.Format = formatPlaces
 	}
 	return writeJSON(s.session(b.ID, "binding.json"), b)
+}
+
+// more reports whether the binding says what builds of the first format would leave
+// out.
+func (b *Session) more() bool {
+	return len(b.Places) > 0 || len(b.Packs) > 0 || len(b.Plugins) > 0 || len(b.Guard) > 0 || b.ToolLimits != nil || b.JobLimits != nil
 }
 
 // Listed is one entry of List.
