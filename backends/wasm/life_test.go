@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/program"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wasm/engine"
 )
@@ -87,6 +89,34 @@ func TestEngineKilled(t *testing.T) {
 	out, err := e.RunModule(t.Context(), request(t, "args"))
 	if err != nil || e.engine.pid() == pid || out.ExitCode != 0 {
 		t.Errorf("the next call: %v", err)
+	}
+}
+
+// TestDied is what is made of how an engine ended.
+func TestDied(t *testing.T) {
+	for text, want := range map[string]tool.Kind{
+		"": tool.OutcomeUnknown, "panic: something\n\ngoroutine 1": tool.OutcomeUnknown,
+		"fatal error: runtime: out of memory\n\nruntime stack:": tool.GuestFailed,
+		"runtime: mmap: cannot allocate memory":                 tool.GuestFailed,
+	} {
+		p, err := start(program.Options{Argv: []string{"sh", "-c", `printf %s "$1" >&2; exit 2`, "sh", text}, Stderr: io.Discard, Grace: patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-p.Exited()
+		r := &running{program: p, said: &said{}}
+		if _, err := r.said.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(text, "\n")
+		if got := failed(t, r.died(io.EOF)); got.Kind != want || !strings.Contains(got.Message, first) || got.Hint == "" {
+			t.Errorf("%q: %s: %v", text, got.Kind, got)
+		}
+		_ = p.Close() // it has ended with a code
+	}
+	s := &said{}
+	if n, err := s.Write(make([]byte, 3*maxSaid)); n != 3*maxSaid || err != nil || s.text.Len() != maxSaid {
+		t.Errorf("%d bytes are kept (%v)", s.text.Len(), err)
 	}
 }
 

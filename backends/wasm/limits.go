@@ -12,6 +12,9 @@ const (
 	// stopGrace is how long the engine may take to end by itself. It gives its
 	// guests two seconds.
 	stopGrace = 4 * time.Second
+	// waitTime is what a call may take beside its own time: for its turn, for the
+	// engine's start and for the compiling of a module as large as there may be.
+	waitTime = time.Minute
 	// exitWait is how long the exit of an engine is waited for whose streams have
 	// ended.
 	exitWait = time.Second

@@ -101,6 +101,11 @@ func (e *environment) run(ctx context.Context, run engine.Run, stdin []byte) (ou
 			return out, nil, nil, err
 		}
 	}
+	if run.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(run.Timeout)+waitTime)
+		defer cancel()
+	}
 	reply, err := e.engine.call(ctx, engine.MethodRun, run, stdin)
 	if err != nil {
 		return out, nil, nil, err

@@ -166,18 +166,3 @@ func escape(args []string) error {
 	}
 	return nil
 }
-
-// swap reads through a name that somebody swaps between a directory and a link.
-func swap(args []string) error {
-	for range 3000 {
-		data, err := os.ReadFile(args[0])
-		if err == nil && strings.Contains(string(data), "secret") {
-			fmt.Println("escaped")
-			return nil
-		}
-		if err := os.WriteFile(args[0], []byte("mine"), 0o644); err != nil {
-			continue
-		}
-	}
-	return nil
-}

@@ -23,7 +23,7 @@ func main() {
 		"echo": echo, "args": arguments, "env": environment, "exit": exit, "loop": loop, "grow": grow,
 		"deep": deep, "panic": doPanic, "output": output, "sleep": sleep, "world": world,
 		"cat": cat, "write": write, "files": files, "escape": escape, "ls": list, "cwd": cwd,
-		"sum": sum, "hold": hold, "special": special, "move": move, "many": many, "swap": swap,
+		"sum": sum, "hold": hold, "special": special, "move": move, "many": many,
 	}[os.Args[1]]
 	if !ok {
 		fmt.Fprintln(os.Stderr, "unknown:", os.Args[1])
