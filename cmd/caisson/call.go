@@ -123,7 +123,7 @@ func (a *app) call(ctx context.Context, cmd *cobra.Command, m *session.Manager, 
 		return err
 	}
 	return a.inSession(ctx, m, open, f.session != "", func(id string) error {
-		r.SessionID = id
+		r.SessionID, r.Confirm = id, a.confirm()
 		res, err := m.Call(ctx, r)
 		if err != nil {
 			return err

@@ -152,7 +152,7 @@ func (a *app) runJob(ctx context.Context, cmd *cobra.Command, s rpc.Services, f 
 		return err
 	}
 	return a.inSession(ctx, s.Sessions, open, f.at.session != "", func(id string) error {
-		r.SessionID = id
+		r.SessionID, r.Confirm = id, a.confirm()
 		result, err := s.Sessions.RunJob(ctx, r)
 		if err == nil && f.output != "" {
 			err = save(ctx, s, f.output, result.Artifacts)

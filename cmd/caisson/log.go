@@ -29,11 +29,11 @@ func (a *app) logger(level string) (*slog.Logger, error) {
 	return slog.New(zerolog.NewSlogHandler(zerolog.New(out).Level(l))), nil
 }
 
-func isTerminal(w io.Writer) bool {
-	if s, ok := w.(*spool); ok {
-		w = s.out
+func isTerminal(stream any) bool {
+	if s, ok := stream.(*spool); ok {
+		stream = s.out
 	}
-	f, ok := w.(*os.File)
+	f, ok := stream.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }
 

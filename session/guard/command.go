@@ -1,6 +1,9 @@
 package guard
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // command is one simple command that a call runs, as far as it is known.
 type command struct {
@@ -23,14 +26,14 @@ func opaque(what, why string) command {
 func (c *command) show() string {
 	if c.why != "" {
 		what, _, _ := strings.Cut(c.why, ": ")
-		return cut(shown.Replace(what), maxShown)
+		return printable(cut(shown.Replace(what), maxShown))
 	}
 	var b strings.Builder
 	for i, f := range c.fields {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		text := shown.Replace(f.text)
+		text := printable(shown.Replace(f.text))
 		if text == "" || strings.ContainsAny(text, " \t'\"") {
 			text = "'" + text + "'"
 		}
@@ -40,6 +43,16 @@ func (c *command) show() string {
 		}
 	}
 	return strings.ReplaceAll(cut(b.String(), maxShown), "`", "'")
+}
+
+// printable is the text without what a terminal or an editor would obey.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
 }
 
 // unknown says what about the command word is not known.

@@ -179,6 +179,11 @@ func TestMessagesAreBounded(t *testing.T) {
 	if tool.KindOf(err) != tool.Denied {
 		t.Errorf("got %v", err)
 	}
+	// It holds nothing that a terminal obeys.
+	err = judge(t, deny("curl"), shellCall("curl $'\\e[2J\\r' '\u202e'")).refusal(shellCall(""))
+	if strings.ContainsAny(err.Error(), "\x1b\r\u202e") {
+		t.Errorf("got %q", err)
+	}
 }
 
 // FuzzLine: whatever a line is, it is judged, and soon.

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/caisson-dev/caisson/session"
+)
+
+func TestAskPerson(t *testing.T) {
+	q := session.Confirmation{Tool: "bash", Arguments: []byte(`{"command":"make"}`), Reason: "it is slow"}
+	for answer, allow := range map[string]bool{"y\n": true, " YES \n": true, "n\n": false, "\n": false, "yesterday\n": false, "y": false, "": false} {
+		var out strings.Builder
+		d, err := askPerson(t.Context(), strings.NewReader(answer), &out, q)
+		if d.Allow != allow || d.Remember || allow && err != nil {
+			t.Errorf("%q: %+v, %v", answer, d, err)
+		}
+		if want := "bash needs a confirmation: it is slow\n  {\"command\":\"make\"}\nRun it? [y/N] "; out.String() != want {
+			t.Errorf("asked %q", out.String())
+		}
+	}
+	in, end := io.Pipe()
+	defer end.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if d, err := askPerson(ctx, in, io.Discard, q); err == nil || d.Allow {
+		t.Errorf("nobody answered: %+v, %v", d, err)
+	}
+	// Without a terminal nobody is asked.
+	if (&app{in: io.NopCloser(strings.NewReader("y\n")), errs: io.Discard}).confirm() != nil {
+		t.Error("a pipe is taken for a person")
+	}
+}
