@@ -116,6 +116,8 @@ type failure struct {
 	Kind    string `json:"kind"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message"`
+	// quotes says that what the message quotes may be what a call was given.
+	quotes bool
 }
 
 type sessionState struct {
@@ -220,6 +222,9 @@ func (l *Log) write(lines []byte, n int64) {
 func (l *Log) line(to []byte, e event) []byte {
 	for _, f := range []*failure{e.Failure, e.stateFailure()} {
 		if f != nil {
+			if f.quotes {
+				f.Message = quoted().ReplaceAllString(f.Message, `"…"`)
+			}
 			f.Message = clip(l.secrets.redact(f.Message))
 		}
 	}

@@ -126,13 +126,14 @@ func TestRedact(t *testing.T) {
 	} {
 		l.ExecutionFailed(session.Execution{Err: errors.New(message)})
 	}
+	l.ExecutionFailed(session.Execution{Err: errors.New("the command `curl given1` and \"given2 \\\" given3\" were denied")})
 	l.ExecutionFailed(session.Execution{Err: errors.New("the token of a short sentence stays: /home/u/file:12 not found, exit code 1")})
 	end(t, l)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"s3cr3t", "abcdef0123456789", "abc def", "abcdefgh", "hunter", "eyJhbG"} {
+	for _, secret := range []string{"s3cr3t", "abcdef0123456789", "abc def", "abcdefgh", "hunter", "eyJhbG", "given"} {
 		if strings.Contains(string(text), secret) {
 			t.Errorf("%s is in the log:\n%s", secret, text)
 		}

@@ -34,6 +34,11 @@ var patterns = sync.OnceValue(func() []pattern {
 	}
 })
 
+// quoted is what an error quotes.
+var quoted = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("`[^`]*`|\"(?:[^\"\\\\]|\\\\.)*\"")
+})
+
 type pattern struct {
 	re   *regexp.Regexp
 	left string

@@ -54,7 +54,9 @@ func (l *Log) ExecutionCompleted(x session.Execution) { l.put(ended("execution/c
 // ExecutionFailed implements [session.Sink].
 func (l *Log) ExecutionFailed(x session.Execution) {
 	e := ended("execution/failed", x)
-	e.Failure = failed(x.Err)
+	if e.Failure = failed(x.Err); e.Failure != nil {
+		e.Failure.quotes = true
+	}
 	l.put(e)
 }
 
