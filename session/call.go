@@ -58,7 +58,7 @@ type Execution struct {
 	CallID    string
 	RunID     string
 	NodeName  string
-	// Tool is the tool's name, or "process.start", or "code.run".
+	// Tool is the tool's name, or "process.start", "shell.job" or "code.run".
 	Tool      string
 	Profile   string
 	Backend   string

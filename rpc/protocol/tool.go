@@ -243,7 +243,7 @@ type ExecutionParams struct {
 	CallID    string `json:"callId"`
 	RunID     string `json:"runId,omitzero"`
 	NodeName  string `json:"nodeName,omitzero"`
-	// Tool is the tool's name, or "process.start", or "code.run".
+	// Tool is the tool's name, or "process.start", "shell.job" or "code.run".
 	Tool      string    `json:"tool"`
 	Profile   string    `json:"profile"`
 	Backend   string    `json:"backend"`

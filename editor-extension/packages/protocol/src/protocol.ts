@@ -345,7 +345,7 @@ export interface ExecutionParams {
   callId: string;
   runId?: string;
   nodeName?: string;
-  /** tool is the tool's name, or "process.start", or "code.run". */
+  /** tool is the tool's name, or "process.start", "shell.job" or "code.run". */
   tool: string;
   profile: string;
   backend: string;
