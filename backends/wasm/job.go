@@ -134,7 +134,7 @@ func (g guests) Run(ctx context.Context, c process.Command) (process.Result, err
 	if err != nil {
 		return process.Result{}, err
 	}
-	run := g.e.limits(c.Timeout, c.MaxOutputBytes, int64(c.Limits.Memory))
+	run := g.e.limits(c.Timeout, c.MaxOutputBytes, c.Limits.Memory)
 	run.Truncate = true
 	run.Path = module
 	if run.SHA256, err = g.e.hashes.of(module); err != nil {

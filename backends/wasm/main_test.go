@@ -3,6 +3,7 @@ package wasm
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -167,8 +168,8 @@ func request(t testing.TB, args ...string) backends.ModuleRequest {
 // failed is the error's kind and reason.
 func failed(t testing.TB, err error) *tool.Error {
 	t.Helper()
-	e, ok := err.(*tool.Error)
-	if !ok {
+	var e *tool.Error
+	if !errors.As(err, &e) {
 		t.Fatalf("the error is %v (%T), not one with a kind", err, err)
 	}
 	return e

@@ -187,8 +187,8 @@ func TestOutput(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	defer func() {
-		if p := recover(); p != errOutput {
-			t.Errorf("more than it may: %v", p)
+		if err, _ := recover().(error); !errors.Is(err, errOutput) {
+			t.Errorf("more than it may: %v", err)
 		}
 	}()
 	o.truncate = false
