@@ -95,7 +95,7 @@ func (r *JobRequest) check() error {
 func (m *Manager) runJobAlone(ctx context.Context, r JobRequest) (result JobResult, err error) {
 	c := r.Constraints
 	s, _, err := m.Open(ctx, OpenRequest{
-		Profile: r.Profile, Labels: map[string]string{jobLabel: "true"}, alone: true,
+		Profile: r.Profile, Labels: map[string]string{jobLabel: "true"}, alone: true, Deferred: true,
 		Constraints: Constraints{Network: c.Network, CPUs: c.CPUs, Image: c.Image, TmpfsNoexec: c.TmpfsNoexec, Profile: c.Profile},
 	}, r.Progress)
 	if err != nil {
