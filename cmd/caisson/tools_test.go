@@ -21,13 +21,19 @@ func exampleTools(t *testing.T) string {
 	return dir
 }
 
-// TestToolsScript runs testdata/tools, with $TOOLS the directory of the example.
+// TestToolsScript runs testdata/tools, with $TOOLS the directory of the module, and
+// $EXAMPLES that of its source and of the example of a pack.
 func TestToolsScript(t *testing.T) {
 	tools := exampleTools(t)
+	examples, err := filepath.Abs("../../docs/examples")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/tools",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TOOLS", tools)
+			e.Setenv("EXAMPLES", examples)
 			return setup(t, e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exec-code": execCode},
