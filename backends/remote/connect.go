@@ -50,6 +50,18 @@ func (c *connection) Stream(ctx context.Context, method string, data any) (int64
 type attempt struct {
 	done chan struct{} // closed when err is set
 	err  error
+	// hurry is closed when somebody new wants the connection, and nil from then on
+	// until the next try. Environment.mu guards it.
+	hurry chan struct{}
+}
+
+// pausing is a new hurry for the time until the next try.
+func (e *Environment) pausing(a *attempt) <-chan struct{} {
+	hurry := make(chan struct{})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a.hurry = hurry
+	return hurry
 }
 
 // errLetGo is what is left to say after Detach.
@@ -115,6 +127,10 @@ func (e *Environment) reconnect() (*attempt, error) {
 	case e.lost != nil:
 		return nil, e.lost
 	case e.attempt != nil:
+		if e.attempt.hurry != nil {
+			close(e.attempt.hurry)
+			e.attempt.hurry = nil
+		}
 		return e.attempt, nil
 	case c != nil && c.Err() == nil:
 		return nil, nil
@@ -123,7 +139,7 @@ func (e *Environment) reconnect() (*attempt, error) {
 	e.attempt = a
 	e.away.Store(nil)
 	e.goroutines.Go(func() {
-		err := e.connect(e.life, againConnect)
+		err := e.connect(e.life, againConnect, a)
 		e.mu.Lock()
 		e.attempt = nil
 		e.mu.Unlock()
@@ -142,14 +158,18 @@ const (
 )
 
 // connect tries to connect until it succeeds, the budget is spent, or an error
-// says that trying again is of no use. There is never more than one at a time.
-func (e *Environment) connect(ctx context.Context, w when) error {
+// says that trying again is of no use. There is never more than one at a time. The
+// first try waits for nothing, and neither does that after somebody new has joined.
+func (e *Environment) connect(ctx context.Context, w when, a *attempt) error {
 	budget, cancel := context.WithTimeout(ctx, e.o.ConnectBudget)
 	defer cancel()
 	e.events.Change(backends.StateConnecting, nil)
 	wait := firstBackoff
+	now := make(chan struct{})
+	close(now)
+	var hurry <-chan struct{} = now
 	for {
-		c, shared, err := e.try(budget, w)
+		c, shared, err := e.try(backends.WithHurry(budget, hurry), w)
 		if err == nil {
 			if err := e.adopt(c); err != nil {
 				return err
@@ -163,8 +183,11 @@ func (e *Environment) connect(ctx context.Context, w when) error {
 		e.log.Debug("connecting failed, trying again", "error", err)
 		// The random part keeps many environments of one engine apart.
 		pause := time.NewTimer(wait/2 + rand.N(wait/2))
+		hurry = e.pausing(a)
 		select {
 		case <-pause.C:
+		case <-hurry:
+			pause.Stop()
 		case <-budget.Done():
 			pause.Stop()
 			return e.disconnected(w, spent(ctx, budget, err))

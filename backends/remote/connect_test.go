@@ -430,3 +430,52 @@ func TestShutdown(t *testing.T) {
 func running(id string) tool.Process {
 	return tool.Process{ID: id, Status: tool.ProcessRunning, ExitCode: -1}
 }
+
+// TestHurry: whoever comes to an attempt that pauses after a failure has it try at
+// once, and the host is told that it is not to wait either.
+func TestHurry(t *testing.T) {
+	f := newFar(ourCaps...)
+	e := open(t, f, binding(), Options{})
+	pausing := make(chan struct{}, 1)
+	first := make(chan bool, 1)
+	f.dial = func(ctx context.Context, n int) error {
+		hurry := backends.Hurry(ctx)
+		switch n {
+		case 2:
+			select {
+			case <-hurry:
+				first <- true
+			default:
+				first <- false
+			}
+			return retry("not yet")
+		case 3:
+			pausing <- struct{}{}
+			select { // as a host that has failed often waits
+			case <-hurry:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	}
+	c := e.conn.Load()
+	f.cut()
+	<-c.Done()
+	called := make(chan error, 2)
+	call := func() {
+		_, err := e.Processes().List(t.Context())
+		called <- err
+	}
+	go call()
+	if !<-first {
+		t.Error("the first try is to wait")
+	}
+	<-pausing
+	go call()
+	for range 2 {
+		if err := <-called; err != nil {
+			t.Error(err)
+		}
+	}
+}

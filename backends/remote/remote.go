@@ -172,7 +172,7 @@ func (e *Environment) open(ctx context.Context, p backends.Progress) error {
 		return err
 	}
 	p.Report("connecting to the worker")
-	err := e.connect(ctx, firstConnect)
+	err := e.connect(ctx, firstConnect, new(attempt))
 	if err == nil || !created {
 		return err
 	}

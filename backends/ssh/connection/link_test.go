@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -417,5 +418,52 @@ func TestPause(t *testing.T) {
 	defer p.mu.Unlock()
 	if s := p.shared[r.Key()]; s.failures != 0 {
 		t.Errorf("%d failures after a success", s.failures)
+	}
+}
+
+// TestHurry: whoever comes anew after an outage does not wait for the pause that it
+// has led to, and neither does who waits already.
+func TestHurry(t *testing.T) {
+	t.Parallel()
+	_, proxy, c := proxied(t, sshtest.Options{})
+	p := newPool(t)
+	r := resolve(t, p, c, "box")
+	now := make(chan struct{})
+	close(now)
+	for _, waiting := range []bool{false, true} {
+		proxy.Refuse(true)
+		_, err := p.Dial(t.Context(), r, nil)
+		wantRetryable(t, err, "")
+		proxy.Refuse(false)
+		p.mu.Lock()
+		p.shared[r.Key()].next = time.Now().Add(time.Hour)
+		p.mu.Unlock()
+		dialled := make(chan error, 2)
+		dial := func(ctx context.Context, progress backends.Progress) {
+			conn, err := p.Dial(ctx, r, progress)
+			if err == nil {
+				conn.Close()
+			}
+			dialled <- err
+		}
+		want := 1
+		if waiting {
+			want = 2
+			pausing := make(chan struct{})
+			said := sync.OnceFunc(func() { close(pausing) })
+			go dial(t.Context(), func(string) { said() })
+			<-pausing
+		}
+		go dial(backends.WithHurry(t.Context(), now), nil)
+		for range want {
+			if err := <-dialled; err != nil {
+				t.Error(explain(err))
+			}
+		}
+		proxy.Cut()
+		p.mu.Lock()
+		l := p.shared[r.Key()].link
+		p.mu.Unlock()
+		<-l.done
 	}
 }

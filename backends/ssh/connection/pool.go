@@ -40,13 +40,20 @@ type shared struct {
 	// one may be made.
 	failures int
 	next     time.Time
+	// soonest is when one may be made for somebody who has just come.
+	soonest time.Time
 }
 
 // attempt is a dial that somebody began and everybody waits for.
 type attempt struct {
 	done chan struct{} // closed when err is set
 	err  error
+	// hurried is closed, once, when it is not to wait for a long pause to be over.
+	hurried chan struct{}
+	once    sync.Once
 }
+
+func (a *attempt) hurry() { a.once.Do(func() { close(a.hurried) }) }
 
 // NewPool returns a pool without connections. It must be closed.
 func NewPool(o Options) *Pool {
@@ -65,8 +72,9 @@ func errPoolClosed() error {
 
 // Dial returns a connection over r: a reference to the one that is open, or a
 // new one. A route that could not be followed just now is tried again only
-// after a pause, for which Dial waits; one that was refused for its keys is
-// tried at once. Errors are *tool.Error of kind backendUnavailable (Retryable
+// after a pause, for which Dial waits, the shortest one when ctx's
+// [backends.Hurry] is closed; one that was refused for its keys is tried at once.
+// Errors are *tool.Error of kind backendUnavailable (Retryable
 // unless they are about keys, authentication or the configuration),
 // configInvalid, unsupported, or cancelled. The connection must be closed.
 func (p *Pool) Dial(ctx context.Context, r *Route, progress backends.Progress) (*Conn, error) {
@@ -75,13 +83,24 @@ func (p *Pool) Dial(ctx context.Context, r *Route, progress backends.Progress) (
 		if c != nil || err != nil {
 			return c, err
 		}
+		if err := a.await(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// await waits for the end of the attempt.
+func (a *attempt) await(ctx context.Context, r *Route) error {
+	hurry := backends.Hurry(ctx)
+	for {
 		select {
 		case <-a.done:
-			if a.err != nil {
-				return nil, a.err
-			}
+			return a.err
+		case <-hurry:
+			a.hurry()
+			hurry = nil
 		case <-ctx.Done():
-			return nil, contextError(ctx, "connecting to "+r.String())
+			return contextError(ctx, "connecting to "+r.String())
 		}
 	}
 }
@@ -111,7 +130,7 @@ func (p *Pool) join(r *Route, progress backends.Progress) (*Conn, *attempt, erro
 		return newConn(p, s.link), nil, nil
 	}
 	if s.attempt == nil {
-		a := &attempt{done: make(chan struct{})}
+		a := &attempt{done: make(chan struct{}), hurried: make(chan struct{})}
 		s.attempt = a
 		p.work.Go(func() { p.try(r, s, a, progress) })
 	}
@@ -131,7 +150,7 @@ func (p *Pool) discard(s *shared) {
 
 // try makes one attempt, for whoever waits.
 func (p *Pool) try(r *Route, s *shared, a *attempt, progress backends.Progress) {
-	l, err := p.pausedDial(r, s, progress)
+	l, err := p.pausedDial(r, s, a, progress)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.attempt = nil
@@ -139,7 +158,7 @@ func (p *Pool) try(r *Route, s *shared, a *attempt, progress backends.Progress) 
 	var known *tool.Error
 	switch {
 	case err == nil:
-		s.failures = 0
+		s.failures, s.next, s.soonest = 0, time.Time{}, time.Time{}
 		s.link = l
 		// It is kept for whoever waits, and not for ever if they have gone.
 		p.idle(s)
@@ -147,31 +166,41 @@ func (p *Pool) try(r *Route, s *shared, a *attempt, progress backends.Progress) 
 		pause := min(maxPause, firstPause<<min(s.failures, 16))
 		s.failures++
 		// The random part keeps many services apart.
-		s.next = time.Now().Add(pause/2 + rand.N(pause/2))
+		now := time.Now()
+		s.next, s.soonest = now.Add(pause/2+rand.N(pause/2)), now.Add(firstPause/2)
 	default:
-		s.failures, s.next = 0, time.Time{}
+		s.failures, s.next, s.soonest = 0, time.Time{}, time.Time{}
 	}
 	close(a.done)
 }
 
 // pausedDial waits for as long as the failures before ask for, and dials.
-func (p *Pool) pausedDial(r *Route, s *shared, progress backends.Progress) (*link, error) {
+func (p *Pool) pausedDial(r *Route, s *shared, a *attempt, progress backends.Progress) (*link, error) {
 	p.mu.Lock()
-	wait := time.Until(s.next)
+	wait, soonest := time.Until(s.next), s.soonest
 	p.mu.Unlock()
-	if wait > 0 {
-		if wait > time.Second {
-			progress.Report(fmt.Sprintf("%s could not be reached: trying again in %s", r, wait.Round(time.Second)))
-		}
-		pause := time.NewTimer(wait)
-		defer pause.Stop()
+	hurried := a.hurried
+	select {
+	case <-hurried:
+		wait, hurried = time.Until(soonest), nil
+	default:
+	}
+	if wait > time.Second {
+		progress.Report(fmt.Sprintf("%s could not be reached: trying again in %s", r, wait.Round(time.Second)))
+	}
+	pause := time.NewTimer(max(wait, 0))
+	defer pause.Stop()
+	for {
 		select {
 		case <-pause.C:
+			return p.dial(p.life, r, progress)
+		case <-hurried:
+			hurried = nil
+			pause.Reset(max(time.Until(soonest), 0))
 		case <-p.life.Done():
 			return nil, errPoolClosed()
 		}
 	}
-	return p.dial(p.life, r, progress)
 }
 
 // idle has a link that nobody refers to closed after a while. The pool is
