@@ -2,8 +2,10 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -137,8 +139,9 @@ func TestWherePrograms(t *testing.T) {
 func TestLeftovers(t *testing.T) {
 	root, state := t.TempDir(), t.TempDir()
 	held := map[string]*endpoint.Lock{}
+	names := map[string]string{"dead": newName(), "live": newName(), "old": newName(), "new": newName()}
 	for _, parent := range []string{filepath.Join(state, "jobs"), filepath.Join(root, ".caisson-jobs")} {
-		for _, name := range []string{"dead", "live", "old", "new"} {
+		for _, name := range append(slices.Collect(maps.Values(names)), "somebody-else's") {
 			dir := filepath.Join(parent, name)
 			if err := os.MkdirAll(filepath.Join(dir, "job", "work", "locked"), 0o700); err != nil {
 				t.Fatal(err)
@@ -151,7 +154,7 @@ func TestLeftovers(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"dead", "live"} {
-			lock, err := endpoint.Acquire(t.Context(), filepath.Join(parent, name, lockFile))
+			lock, err := endpoint.Acquire(t.Context(), filepath.Join(parent, names[name], lockFile))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,8 +165,10 @@ func TestLeftovers(t *testing.T) {
 			}
 		}
 		long := time.Now().Add(-2 * unlockedAge)
-		if err := os.Chtimes(filepath.Join(parent, "old"), long, long); err != nil {
-			t.Fatal(err)
+		for _, name := range []string{names["old"], "somebody-else's"} {
+			if err := os.Chtimes(filepath.Join(parent, name), long, long); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	open, err := workspace.Open(root)
@@ -174,21 +179,55 @@ func TestLeftovers(t *testing.T) {
 	New(Options{Root: open, Dir: filepath.Join(state, "jobs")})
 	for parent, lock := range held {
 		entries, err := os.ReadDir(parent)
-		var names []string
+		var left []string
 		for _, e := range entries {
-			names = append(names, e.Name())
+			left = append(left, e.Name())
 		}
-		if err != nil || !slices.Equal(names, []string{"live", "new"}) {
-			t.Errorf("%s has %q, %v", parent, names, err)
+		want := []string{names["live"], names["new"], "somebody-else's"}
+		if slices.Sort(want); err != nil || !slices.Equal(left, want) {
+			t.Errorf("%s has %q, want %q, %v", parent, left, want, err)
 		}
-		if err := lock.Unlock(); err != nil {
+		in, err := openParent(parent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range left {
+			err = errors.Join(err, removeTree(in, name))
+		}
+		if err := errors.Join(err, in.Close(), lock.Unlock()); err != nil {
 			t.Error(err)
 		}
-		for _, name := range names {
-			if err := removeTree(parent, name); err != nil {
-				t.Error(err)
-			}
+	}
+}
+
+// TestPlantedDirectories: what lies in the workspace in the place of jobs' directories
+// leads nobody to other files.
+func TestPlantedDirectories(t *testing.T) {
+	victim := t.TempDir()
+	name := newName()
+	if err := os.MkdirAll(filepath.Join(victim, name, "precious"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-2 * unlockedAge)
+	if err := os.Chtimes(filepath.Join(victim, name), long, long); err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, func(o *Options) {
+		if err := os.Symlink(victim, filepath.Join(o.Root.Dir(), ".caisson-jobs")); err != nil {
+			t.Fatal(err)
 		}
+		state := o.Dir
+		o.NoExec = func(dir string) bool { return strings.HasPrefix(dir, state) }
+	})
+	got := r.run(tool.JobRequest{Argv: []string{"pwd"}})
+	if !strings.HasPrefix(string(got.Stdout), r.dir) {
+		t.Errorf("it ran in %s", got.Stdout)
+	}
+	if entries, err := os.ReadDir(victim); err != nil || len(entries) != 1 || entries[0].Name() != name {
+		t.Errorf("elsewhere there is %v, %v", entries, err)
+	}
+	if _, err := os.Stat(filepath.Join(victim, name, "precious")); err != nil {
+		t.Error(err)
 	}
 }
 

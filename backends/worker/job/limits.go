@@ -12,6 +12,8 @@ const (
 	maxEntries = 100_000
 	// maxDepth is how deep directories are looked into.
 	maxDepth = 100
+	// nameLength is that of a directory's name: 80 random bits.
+	nameLength = 16
 	// maxTries is how often another directory is made where somebody takes one
 	// away.
 	maxTries = 8

@@ -64,11 +64,16 @@ func tryPlace(parent string) (_ *place, err error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
 	}
+	in, err := openParent(parent)
+	if err != nil {
+		return nil, err
+	}
+	in.Close()
 	// As the kernel tells where a process works.
 	if parent, err = filepath.EvalSymlinks(parent); err != nil {
 		return nil, err
 	}
-	p := &place{parent: parent, name: strings.ToLower(rand.Text()[:16])}
+	p := &place{parent: parent, name: newName()}
 	base := filepath.Join(parent, p.name)
 	if err := os.Mkdir(base, 0o700); err != nil {
 		return nil, err
@@ -95,7 +100,10 @@ func tryPlace(parent string) (_ *place, err error) {
 
 // remove removes the directory, and the parent when nothing else is in it.
 func (p *place) remove() error {
-	err := removeTree(p.parent, p.name)
+	in, err := openParent(p.parent)
+	if err == nil {
+		err = errors.Join(removeTree(in, p.name), in.Close())
+	}
 	if p.lock != nil {
 		err = errors.Join(err, p.lock.Unlock())
 	}
@@ -128,18 +136,32 @@ func write(root *os.Root, name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// removeTree removes what is called name in dir, and what is in it. A job may
-// have left directories that not even their owner may write.
-func removeTree(dir, name string) error {
+// openParent opens a directory of jobs. One in the workspace may be anybody's: a
+// link in its place, which leads to what nobody wants removed, is refused.
+func openParent(dir string) (*os.Root, error) {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return nil, err
+	}
 	root, err := os.OpenRoot(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err != nil {
+		return nil, err
+	}
+	opened, err := root.Stat(".")
+	if err == nil && (!info.IsDir() || !os.SameFile(info, opened)) {
+		err = &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
 	}
 	if err != nil {
-		return err
+		return nil, errors.Join(err, root.Close())
 	}
-	defer root.Close()
-	if err = root.RemoveAll(name); !errors.Is(err, fs.ErrPermission) {
+	return root, nil
+}
+
+// removeTree removes what is called name in root, and what is in it. A job may
+// have left directories that not even their owner may write.
+func removeTree(root *os.Root, name string) error {
+	err := root.RemoveAll(name)
+	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	if err := open(root, name, 0); err != nil {
@@ -165,24 +187,38 @@ func open(root *os.Root, name string, depth int) error {
 // sweep removes from dir what jobs have left whose workers died. Nobody else's
 // jobs run there, but in a workspace that containers share.
 func sweep(dir string) error {
-	entries, err := os.ReadDir(dir)
+	root, err := openParent(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	entries, err := list(root, ".")
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, e := range entries {
-		err = errors.Join(err, sweepOne(now, dir, e))
+		if e.IsDir() && ours(e.Name()) {
+			err = errors.Join(err, sweepOne(now, root, dir, e))
+		}
 	}
 	_ = os.Remove(dir) // unless somebody's is left in it
 	return err
 }
 
-func sweepOne(now context.Context, dir string, e fs.DirEntry) error {
+// newName names a job's directory, and ours tells whether a name is such a one.
+func newName() string { return strings.ToLower(rand.Text()[:nameLength]) }
+
+func ours(name string) bool {
+	return len(name) == nameLength && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
+func sweepOne(now context.Context, root *os.Root, dir string, e fs.DirEntry) error {
 	lock, err := endpoint.AcquireExisting(now, filepath.Join(dir, e.Name(), lockFile))
 	switch {
 	case err == nil:
-		return errors.Join(removeTree(dir, e.Name()), lock.Unlock())
+		return errors.Join(removeTree(root, e.Name()), lock.Unlock())
 	case errors.Is(err, endpoint.ErrLocked):
 		return nil // it runs
 	case !errors.Is(err, fs.ErrNotExist):
@@ -192,7 +228,7 @@ func sweepOne(now context.Context, dir string, e fs.DirEntry) error {
 	if errors.Is(err, fs.ErrNotExist) || err == nil && time.Since(info.ModTime()) < unlockedAge {
 		return nil
 	}
-	return errors.Join(err, removeTree(dir, e.Name()))
+	return errors.Join(err, removeTree(root, e.Name()))
 }
 
 // inputs is where a job's input files go and its outputs are looked for.
