@@ -3,6 +3,7 @@ package guard
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -321,4 +322,46 @@ func TestLists(t *testing.T) {
 	if _, err := NewLists([]string{""}, nil); tool.KindOf(err) != tool.ConfigInvalid {
 		t.Errorf("got %v", err)
 	}
+}
+
+// The table of the documentation is right.
+func TestDocumentedPatterns(t *testing.T) {
+	raw, err := os.ReadFile("../config/CONFIG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, ok := strings.Cut(string(raw), "| pattern | is | is not |\n")
+	if !ok {
+		t.Fatal("there is no table of patterns")
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := 0
+	for row := range strings.Lines(table) {
+		cells := strings.Split(row, "|")
+		if len(cells) != 5 || strings.HasPrefix(cells[1], "---") {
+			continue
+		}
+		rows++
+		pattern := code(cells[1])[0]
+		for i, want := range []Action{Deny, Allow} {
+			for _, line := range code(cells[2+i]) {
+				if got := judge(t, deny(pattern), shellCall(line)); got.action != want {
+					t.Errorf("%s: %s: %s, want %s", pattern, line, got.action, want)
+				}
+			}
+		}
+	}
+	if rows < 5 {
+		t.Errorf("only %d rows", rows)
+	}
+}
+
+// code are the texts between backticks.
+func code(cell string) (all []string) {
+	for i, text := range strings.Split(cell, "`") {
+		if i%2 == 1 {
+			all = append(all, text)
+		}
+	}
+	return all
 }

@@ -7,6 +7,7 @@
 //	                    token               what authenticates its connections
 //	                    token.<identity>    the same for another of its places
 //	                    operations/<hash>   starts of processes by operation id
+//	                    used.json           what it has used of its budgets
 //	                    lock                held by the service that owns it
 //	<dir>/environments/<identity>/environment.json   an [Environment]
 //	                              provisioned        marks that it was created
