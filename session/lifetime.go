@@ -326,7 +326,9 @@ func (m *Manager) Delete(ctx context.Context, id string, force bool) (left strin
 	l.become(StateClosed, nil)
 	l.mu.Unlock()
 	m.remove(l)
-	return strings.Join(remains, "\n"), known(errors.Join(m.store.Forget(id), l.lock.Release()))
+	err = known(errors.Join(m.store.Forget(id), l.lock.Release()))
+	l.releasePlugins(ctx)
+	return strings.Join(remains, "\n"), err
 }
 
 // delete removes the environment unless another session is bound to it, which

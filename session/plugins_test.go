@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -292,6 +293,39 @@ func TestPluginsAreKept(t *testing.T) {
 		if d := s.tools(v.ID)[name]; d.Group != tool.GroupPlugins || !strings.Contains(d.Description.Description, "cannot be called any more") {
 			t.Errorf("it is listed as %+v", d)
 		}
+	}
+}
+
+// A module goes with the last session that has it, once it is an hour old.
+func TestModulesGo(t *testing.T) {
+	r, _ := newModulesRig(t)
+	later := time.Duration(0)
+	var err error
+	if r.plugins, err = plugins.Open(filepath.Join(r.dir, "plugins"), func() time.Time { return time.Now().Add(later) }); err != nil {
+		t.Fatal(err)
+	}
+	s := r.start()
+	p := s.register("mine", "", "count")
+	v := s.open(session.OpenRequest{Workspace: r.folder})
+	if err := s.RemoveTool(t.Context(), "mine"); err != nil {
+		t.Fatal(err)
+	}
+	later = 2 * time.Hour
+	s.register("other", "", "other")
+	if _, err := s.Prune(t.Context(), session.PruneRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.plugins.Blob(p.SHA256); err != nil {
+		t.Fatalf("it went while a session has it: %v", err)
+	}
+	if _, err := s.Delete(t.Context(), v.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.plugins.Blob(p.SHA256); err == nil {
+		t.Error("it stays when no session has it")
+	}
+	if list, err := s.RegisteredTools(t.Context()); err != nil || len(list) != 1 || list[0].Problem != nil {
+		t.Errorf("%+v, %v", list, err)
 	}
 }
 

@@ -133,6 +133,9 @@ func (m *Manager) Prune(ctx context.Context, r PruneRequest) ([]backends.Resourc
 			errs = append(errs, known(err))
 		}
 	}
+	if !r.DryRun && r.Backend == "" {
+		errs = append(errs, m.sweepPlugins(ctx))
+	}
 	return all, errors.Join(errs...)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session/config"
 	"github.com/caisson-dev/caisson/session/plugins"
+	"github.com/caisson-dev/caisson/session/store"
 )
 
 // RegisterRequest asks for a module to be registered.
@@ -162,6 +163,26 @@ func (m *Manager) sweepPlugins(ctx context.Context) error {
 		}
 	}
 	return known(m.o.Plugins.Sweep(ctx, needed))
+}
+
+// releasePlugins removes the modules and sources that only a session had which is
+// deleted now. What cannot be removed is the next one's to remove, or that of prune.
+func (s *live) releasePlugins(ctx context.Context) {
+	r := func() store.Session {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.record()
+	}()
+	had := len(r.Plugins) > 0
+	for _, p := range r.All() {
+		had = had || len(p.Packs) > 0
+	}
+	if !had {
+		return
+	}
+	if err := s.m.sweepPlugins(ctx); err != nil {
+		s.m.log.Warn("modules that no session has any more were not removed", "session", s.id, "error", err)
+	}
 }
 
 // configured is a plugin of the user's file with its module in the store.
