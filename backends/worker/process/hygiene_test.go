@@ -71,6 +71,26 @@ func descendants() (living []procInfo, zombies int) {
 	return family(all, func(p procInfo) bool { return p.parent == os.Getpid() }), zombies
 }
 
+// noZombies waits until no more than so many descendants live, and fails when one
+// that has ended is there a second later.
+func noZombies(stay int) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for ended := time.Now(); ; <-tick.C {
+		living, zombies := descendants()
+		if len(living)-zombies > stay {
+			ended = time.Now()
+			continue
+		}
+		if zombies == 0 {
+			return
+		}
+		if time.Since(ended) > time.Second {
+			must(fmt.Errorf("%d zombies after a second", zombies))
+		}
+	}
+}
+
 func helpOrphans() {
 	m := helperManager(true)
 	ctx := context.Background()
@@ -79,20 +99,20 @@ func helpOrphans() {
 		_, err := m.Run(ctx, Command{Command: "(true &) ; (setsid true &)"})
 		must(err)
 	}
-	tick := time.NewTicker(10 * time.Millisecond)
-	for ended := time.Now(); ; <-tick.C {
-		_, zombies := descendants()
-		if zombies == 0 {
-			break
-		}
-		if time.Since(ended) > time.Second {
-			must(fmt.Errorf("%d zombies after a second", zombies))
-		}
-	}
-	// What left its session, its parents and its environment is found still.
-	_, err := m.Run(ctx, Command{Command: "env -i setsid sh -c 'sleep 300 & sleep 300 & exit' ; (setsid sleep 300 &)"})
+	noZombies(0)
+	// One that ends long after its command, with no other beside it and with one.
+	_, err := m.Run(ctx, Command{Command: "(setsid sleep .4 &)"})
 	must(err)
-	if living, _ := descendants(); len(living) != 3 {
+	noZombies(0)
+	_, err = m.Start(ctx, tool.StartRequest{Argv: []string{"sleep", "300"}})
+	must(err)
+	_, err = m.Run(ctx, Command{Command: "(setsid sleep .4 &)"})
+	must(err)
+	noZombies(1)
+	// What left its session, its parents and its environment is found still.
+	_, err = m.Run(ctx, Command{Command: "env -i setsid sh -c 'sleep 300 & sleep 300 & exit' ; (setsid sleep 300 &)"})
+	must(err)
+	if living, _ := descendants(); len(living) != 4 {
 		must(fmt.Errorf("orphans are %v", living))
 	}
 	must(m.Close(ctx))
