@@ -94,7 +94,7 @@ func TestJob(t *testing.T) {
 			tt.r.ID = "job"
 			out, err := e.RunJob(t.Context(), tt.r)
 			if err != nil || !tt.check(out) {
-				t.Errorf("%q %q %+v (%v)", out.Stdout, out.Stderr, out, err)
+				t.Errorf("%.200q %.200q, exit code %d, signal %q, %d files (%v)", out.Stdout, out.Stderr, out.ExitCode, out.Signal, len(out.Files), err)
 			}
 			collected(t, e, out.Files)
 		})
@@ -156,7 +156,7 @@ func TestJobInDirectory(t *testing.T) {
 			tt.r.ID = "job"
 			out, err := e.RunJob(t.Context(), tt.r)
 			if err != nil || !tt.check(out) {
-				t.Errorf("%q %q %+v (%v)", out.Stdout, out.Stderr, out, err)
+				t.Errorf("%.200q %.200q, exit code %d, signal %q, %d files (%v)", out.Stdout, out.Stderr, out.ExitCode, out.Signal, len(out.Files), err)
 			}
 			collected(t, e, out.Files)
 		})

@@ -26,16 +26,6 @@ import (
 	"github.com/caisson-dev/caisson/backends/wasm/engine"
 )
 
-// pid is the process id of the engine, 0 for none.
-func (p *engineProcess) pid() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.current == nil {
-		return 0
-	}
-	return p.current.program.Pid()
-}
-
 // gone waits until a process is gone, and fails when it stays.
 func gone(t testing.TB, pid int) {
 	t.Helper()
@@ -99,7 +89,7 @@ func TestDied(t *testing.T) {
 		"fatal error: runtime: out of memory\n\nruntime stack:": tool.GuestFailed,
 		"runtime: mmap: cannot allocate memory":                 tool.GuestFailed,
 	} {
-		p, err := start(program.Options{Argv: []string{"sh", "-c", `printf %s "$1" >&2; exit 2`, "sh", text}, Stderr: io.Discard, Grace: patience})
+		p, err := program.Start(program.Options{Argv: []string{"sh", "-c", `printf %s "$1" >&2; exit 2`, "sh", text}, Stderr: io.Discard, Grace: patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,47 +159,6 @@ func TestIdle(t *testing.T) {
 	if _, err := e.RunModule(t.Context(), r); err != nil {
 		t.Error(err)
 	}
-}
-
-// playService is a service that runs an endless guest until it is killed. It says
-// the process id of its engine.
-func playService(file string) error {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	var r struct {
-		Binding backends.Binding
-		Request backends.ModuleRequest
-		Engine  string
-		Cache   string
-		Running string
-	}
-	if err := json.Unmarshal(b, &r); err != nil {
-		return err
-	}
-	opened, err := New(Options{Executable: r.Engine, CacheDir: r.Cache}).Open(context.Background(), r.Binding, nil)
-	if err != nil {
-		return err
-	}
-	e := opened.(*environment)
-	failed := make(chan error, 1)
-	go func() {
-		_, err := e.RunModule(context.Background(), r.Request)
-		failed <- err
-	}()
-	for {
-		if _, err := os.Stat(r.Running); err == nil {
-			break
-		}
-		select {
-		case err := <-failed:
-			return fmt.Errorf("the guest ended: %w", err)
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
-	fmt.Println(e.engine.pid())
-	select {}
 }
 
 // TestServiceKilled kills a service while its guest runs: the engine, which has

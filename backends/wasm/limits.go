@@ -18,6 +18,9 @@ const (
 	// exitWait is how long the exit of an engine is waited for whose streams have
 	// ended.
 	exitWait = time.Second
+	// oomScore is how much sooner than others the engine is ended where memory is
+	// short: half of all that can be said.
+	oomScore = "500"
 	// maxSaid is how much of what the engine says on standard error is kept, in
 	// bytes: the first lines of a crash tell its reason.
 	maxSaid = 4 << 10

@@ -1,8 +1,10 @@
 package wasm
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -173,4 +175,55 @@ func failed(t testing.TB, err error) *tool.Error {
 		t.Fatalf("the error is %v (%T), not one with a kind", err, err)
 	}
 	return e
+}
+
+// playService is a service that runs an endless guest until it is killed. It says
+// the process id of its engine.
+func playService(file string) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var r struct {
+		Binding backends.Binding
+		Request backends.ModuleRequest
+		Engine  string
+		Cache   string
+		Running string
+	}
+	if err := json.Unmarshal(b, &r); err != nil {
+		return err
+	}
+	opened, err := New(Options{Executable: r.Engine, CacheDir: r.Cache}).Open(context.Background(), r.Binding, nil)
+	if err != nil {
+		return err
+	}
+	e := opened.(*environment)
+	failed := make(chan error, 1)
+	go func() {
+		_, err := e.RunModule(context.Background(), r.Request)
+		failed <- err
+	}()
+	for {
+		if _, err := os.Stat(r.Running); err == nil {
+			break
+		}
+		select {
+		case err := <-failed:
+			return fmt.Errorf("the guest ended: %w", err)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	fmt.Println(e.engine.pid())
+	select {}
+}
+
+// pid is the process id of the engine, 0 for none.
+func (p *engineProcess) pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current == nil {
+		return 0
+	}
+	return p.current.program.Pid()
 }

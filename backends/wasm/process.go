@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -212,7 +211,7 @@ func (p *engineProcess) start(ctx context.Context) (*running, error) {
 		return nil, tool.Errorf(tool.BackendUnavailable, "the WebAssembly engine cannot be started: %w", err)
 	}
 	r := &running{said: &said{}}
-	r.program, err = start(program.Options{
+	r.program, err = p.launch(program.Options{
 		Argv:   []string{executable, engine.Command},
 		Env:    append([]string{}, p.backend.o.Environment...),
 		Dir:    "/",
@@ -250,26 +249,6 @@ func (p *engineProcess) prepare(ctx context.Context, r *running) error {
 		p.backend.o.Log.Warn("compiled WebAssembly modules are not kept", "reason", ready.CacheProblem)
 	}
 	return nil
-}
-
-// start starts a program on a thread that lives as long as it does: on Linux the
-// kernel ends the program with the thread.
-func start(o program.Options) (*program.Program, error) {
-	type started struct {
-		program *program.Program
-		err     error
-	}
-	done := make(chan started, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
-		p, err := program.Start(o)
-		done <- started{p, err}
-		if err == nil {
-			<-p.Exited()
-		}
-	}()
-	s := <-done
-	return s.program, s.err
 }
 
 // died is the error of a call that the engine died over.

@@ -76,8 +76,10 @@ func (b *Backend) Open(_ context.Context, at backends.Binding, _ backends.Progre
 	return newEnvironment(b, at, places), nil
 }
 
-// The parts of an environment's state directory.
-func jobsDir(at backends.Binding) string    { return filepath.Join(at.StateDir, "jobs") }
+// The parts of an environment's state directory. guestsDir is what guests may write;
+// it lasts, and what is in it does not.
+func guestsDir(at backends.Binding) string  { return filepath.Join(at.StateDir, "guests") }
+func jobsDir(at backends.Binding) string    { return filepath.Join(guestsDir(at), "jobs") }
 func exportsDir(at backends.Binding) string { return filepath.Join(at.StateDir, "exports") }
 
 // emptyDir is what jobs find as the workspace of a profile without preopens.
@@ -87,7 +89,7 @@ func emptyDir(at backends.Binding) string { return filepath.Join(at.StateDir, "e
 // directories are never touched, and an engine ends with its service.
 func (*Backend) Remove(_ context.Context, at backends.Binding) error {
 	var all error
-	for _, dir := range []string{jobsDir(at), exportsDir(at), emptyDir(at)} {
+	for _, dir := range []string{guestsDir(at), exportsDir(at), emptyDir(at)} {
 		if err := os.RemoveAll(dir); err != nil {
 			all = errors.Join(all, tool.Errorf(tool.Internal, "remove the state of a wasm session: %w", err).WithPath(dir))
 		}

@@ -72,8 +72,6 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-func second[T any](_ T, errno experimentalsys.Errno) experimentalsys.Errno { return errno }
-
 // TestSwap swaps a directory for a link that leads out, while files are opened
 // through it. The engine's own file system is shown to fall for it.
 func TestSwap(t *testing.T) {

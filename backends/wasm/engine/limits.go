@@ -13,6 +13,9 @@ const (
 	// maxCompiled is how many compiled modules are kept in memory; those that nobody
 	// runs go first. A Go program is 8 MB of machine code.
 	maxCompiled = 32
+	// maxCompiling is how many are compiled at once: each takes a processor and some
+	// hundred megabytes.
+	maxCompiling = 2
 	// MaxOutput bounds what a run may ask for, in bytes; it is a body.
 	MaxOutput = 32 << 20
 	// maxOpenFiles is how many files a guest may have open: an eighth of the usual
@@ -33,9 +36,6 @@ const (
 	// needs, and for each guest its deepest stack beside its memory.
 	dataBase  = 3 << 30
 	dataGuest = 768 << 20
-	// oomScore makes the kernel choose the engine before the service when memory
-	// is short.
-	oomScore = "500"
 )
 
 // What host functions cost their guest, in units of fuel.

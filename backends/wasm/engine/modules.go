@@ -25,6 +25,8 @@ const entry = "_start"
 type modules struct {
 	runtime wazero.Runtime
 	cache   *cache
+	// compiling holds an element for each module that is being compiled.
+	compiling chan struct{}
 
 	mu   sync.Mutex
 	all  map[string]*module
@@ -52,7 +54,9 @@ func (ms *modules) get(ctx context.Context, path, sum string) (code wazero.Compi
 		m = &module{done: make(chan struct{})}
 		ms.all[sum] = m
 		ms.busy.Go(func() {
+			ms.compiling <- struct{}{}
 			m.code, m.err = ms.compile(context.WithoutCancel(ctx), path, sum)
+			<-ms.compiling
 			if m.err != nil {
 				ms.mu.Lock()
 				delete(ms.all, sum) // another try may find another file

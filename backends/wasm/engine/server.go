@@ -94,7 +94,7 @@ func (s *server) setup(ctx context.Context, o Setup) (ready Ready, err error) {
 		return ready, errors.Join(tool.Errorf(tool.BackendUnavailable, "start the WebAssembly engine: %w", err), closeAll(mounts))
 	}
 	s.state = &state{
-		modules:     &modules{runtime: r, cache: c, all: make(map[string]*module)},
+		modules:     &modules{runtime: r, cache: c, compiling: make(chan struct{}, maxCompiling), all: make(map[string]*module)},
 		mounts:      mounts,
 		environment: o.Environment,
 	}

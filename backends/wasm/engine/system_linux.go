@@ -1,10 +1,6 @@
 package engine
 
-import (
-	"os"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // dieWithParent has the kernel end this process when the thread that started it
 // ends. A parent that ended before has closed our input, which ends us as well.
@@ -15,8 +11,6 @@ func dieWithParent() error {
 // confine bounds what the process may take of the machine: memory in bytes, no
 // core files, no new privileges.
 func confine(data uint64) error {
-	// Raising it is always allowed; where /proc is not there it stays as it is.
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(oomScore), 0)
 	for _, l := range []struct {
 		which int
 		limit uint64

@@ -1,0 +1,42 @@
+package wasm
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/caisson-dev/caisson/backends/worker/confine"
+)
+
+// TestEngineIsConfined has a program in the place of the engine write where guests
+// may and where they may not.
+func TestEngineIsConfined(t *testing.T) {
+	dir, readOnly, outside := t.TempDir(), t.TempDir(), t.TempDir()
+	impostor := filepath.Join(t.TempDir(), "engine")
+	script := "#!/bin/sh\necho x > " + dir + "/inside; echo x > " + readOnly + "/read-only; echo x > " + outside + "/outside\nexit 1\n"
+	if err := os.WriteFile(impostor, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	at := binding(t, pure(t, `,"preopens":["/work::`+dir+`","/data::`+readOnly+`:ro"]`))
+	e, err := New(Options{Executable: impostor, CacheDir: filepath.Join(t.TempDir(), "cache")}).Open(t.Context(), at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Detach(t.Context())
+	if _, err := e.(*environment).RunModule(t.Context(), written(t, handmade(1))); err == nil {
+		t.Fatal("a shell script is no engine")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "inside")); err != nil {
+		t.Error(err)
+	}
+	if abi, err := confine.ABI(); err != nil || abi < confine.RequiredABI {
+		t.Logf("this kernel confines nothing: ABI %d (%v)", abi, err)
+		return
+	}
+	for _, path := range []string{filepath.Join(readOnly, "read-only"), filepath.Join(outside, "outside")} {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s was written (%v)", path, err)
+		}
+	}
+}
