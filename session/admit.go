@@ -205,12 +205,12 @@ func (s *live) asking(x *Execution) guard.Ask {
 func (s *live) guardCall(ctx context.Context, p *place, x *Execution) (guard.Call, error) {
 	a := x.admission
 	c := guard.Call{ID: x.CallID, Tool: a.tool, Actor: x.Actor.Kind, Mode: a.mode, Files: a.files}
-	switch {
-	case a.tool == processStart:
+	switch a.tool {
+	case processStart:
 		// A process is started where shell.bash runs, and as freely: what keeps a call
 		// from a shell keeps it from that.
 		c.Also = []string{"shell.bash"}
-	case a.tool == "":
+	case "":
 		group := tool.GroupOf(x.Tool)
 		if group != tool.GroupPlugins {
 			own, err := s.isOwn(ctx, x.Tool)

@@ -249,7 +249,12 @@ func (l *loader) rule(r rule, path profile.Path) {
 		l.toolGlob(glob, below("tools", strconv.Itoa(i)))
 	}
 	for name, glob := range r.Match {
-		if name == "" || !doublestar.ValidatePattern(glob) {
+		switch {
+		case name == "command":
+			if strings.TrimSpace(glob) == "" {
+				l.fail(below("match", name), "names no command")
+			}
+		case name == "" || !doublestar.ValidatePattern(glob):
 			l.fail(below("match", name), "%q is not a glob", glob)
 		}
 	}

@@ -155,6 +155,7 @@ func TestRefusals(t *testing.T) {
 		{"an unknown action", `{"guard": {"rules": [{"tools": ["*"], "action": "alow"}]}}`, 1, 39, "guard.rules[0].action", "must be one of", "allow"},
 		{"an unknown actor", `{"guard": {"rules": [{"tools": ["*"], "action": "deny", "actors": ["robot"]}]}}`, 1, 68, "guard.rules[0].actors[0]", "must be one of", ""},
 		{"a bad match", `{"guard": {"rules": [{"tools": ["*"], "action": "deny", "match": {"path": "["}}]}}`, 1, 67, "guard.rules[0].match.path", "not a glob", ""},
+		{"no command", `{"guard": {"rules": [{"tools": ["*"], "action": "deny", "match": {"command": " "}}]}}`, 1, 67, "guard.rules[0].match.command", "names no command", ""},
 		{"a rate of nothing", `{"guard": {"rate": {"burst": 1}}}`, 1, 12, "guard.rate.calls_per_minute", "is missing", ""},
 		{"a budget of nothing", `{"guard": {"budget": {}}}`, 1, 12, "guard.budget", "limits nothing", ""},
 		{"a relative plugin", `{"tools": {"plugins": [{"name": "a", "wasm": "a.wasm"}]}}`, 1, 38, "tools.plugins[0].wasm", "absolute", ""},
