@@ -39,7 +39,7 @@ func (s *live) siteOf(ctx context.Context, r JobRequest) (_ jobSite, leave func(
 	}
 	leave = func() {}
 	if home.saved.OneOff {
-		leave = func() { s.removeOneOff(ctx, home) }
+		leave = func() { s.removeOneOff(context.WithoutCancel(ctx), home) }
 	}
 	p := home.saved.Profile
 	site := jobSite{

@@ -55,8 +55,8 @@ func TestLimitsOfJobs(t *testing.T) {
 			backends.JobRequest{Timeout: 5 * time.Second, MaxOutputBytes: 50, Mode: tool.Standard}, ""},
 		{"of tools", "", c{}, c{Scope: "tools", Timeout: time.Second}, backends.JobRequest{}, tool.Unsupported},
 		{"no network here", "", c{}, c{Network: "none"}, backends.JobRequest{}, tool.Unsupported},
-		{"another network than the session's", "", c{Scope: "jobs", Network: "none"}, c{Network: "enabled"}, backends.JobRequest{}, tool.Denied},
-		{"another image than the session's", "", c{Scope: "jobs", Image: "a"}, c{Image: "b"}, backends.JobRequest{}, tool.Denied},
+		{"another network than the session's", "", c{Scope: "jobs", Network: "none", Profile: "box"}, c{Network: "enabled"}, backends.JobRequest{}, tool.Denied},
+		{"another image than the session's", "", c{Scope: "jobs", Image: "a", Profile: "box"}, c{Image: "b"}, backends.JobRequest{}, tool.Denied},
 		{"another profile than the session's", "", c{Scope: "jobs", Profile: "box"}, c{Profile: "kept"}, backends.JobRequest{}, tool.Denied},
 		{"a profile that is none", "", c{}, c{Profile: "nobody"}, backends.JobRequest{}, tool.ProfileNotFound},
 		{"a mode above", "", c{Scope: "jobs", Filesystem: "read_only"}, c{Filesystem: "read_only"},
@@ -273,5 +273,30 @@ func TestJobOnProfile(t *testing.T) {
 	}
 	if _, err := s.job(session.JobRequest{Profile: "local", Constraints: session.Constraints{Memory: 64 << 20}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// Constraints for jobs that no job could have are refused at once.
+func TestConstraintsOfJobs(t *testing.T) {
+	r := newDividedRig(t)
+	s := r.start()
+	for name, test := range map[string]struct {
+		c    session.Constraints
+		kind tool.Kind
+	}{
+		"a profile that is none":       {session.Constraints{Profile: "nobody"}, tool.ProfileNotFound},
+		"a network of this machine":    {session.Constraints{Network: "none", Profile: "local"}, tool.Unsupported},
+		"a wider network":              {session.Constraints{Network: "enabled"}, tool.Denied},
+		"execution in /tmp":            {session.Constraints{TmpfsNoexec: new(false)}, tool.Denied},
+		"an image, where the shell is": {session.Constraints{Image: "b"}, ""},
+		"time on the processor":        {session.Constraints{CPUTime: time.Second}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.c.Scope = "jobs"
+			_, _, err := s.Open(t.Context(), session.OpenRequest{Workspace: r.folder, Constraints: test.c}, nil)
+			if test.kind == "" && err != nil || test.kind != "" && tool.KindOf(err) != test.kind {
+				t.Errorf("got %v, want %q", err, test.kind)
+			}
+		})
 	}
 }

@@ -39,7 +39,7 @@ func (s *live) forget(one *place) {
 // removeOneOff removes the environment and the place. What cannot be removed stays
 // with the session, and goes with it or when it is resumed.
 func (s *live) removeOneOff(ctx context.Context, one *place) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropBudget)
+	ctx, cancel := context.WithTimeout(ctx, dropBudget)
 	defer cancel()
 	err := one.delete(ctx)
 	if err == nil {

@@ -60,6 +60,9 @@ func (m *Manager) plan(ctx context.Context, r OpenRequest) (store.Session, error
 	if err := bind.overrides(); err != nil {
 		return store.Session{}, err
 	}
+	if err := bind.jobs(r.Constraints); err != nil {
+		return store.Session{}, err
+	}
 	if err := bind.tools(ctx); err != nil {
 		return store.Session{}, err
 	}
@@ -119,6 +122,26 @@ func (b *binder) overrides() error {
 		return nil
 	}
 	return b.m.oneDirectory(s)
+}
+
+// jobs refuses constraints for jobs that no job of the session could have.
+func (b *binder) jobs(c Constraints) error {
+	s := b.session
+	if s.JobLimits == nil {
+		return nil
+	}
+	to, err := newRoutes(s.Overrides, s.All())
+	if err != nil {
+		return err
+	}
+	p := s.All()[to.find(toolName{tool.GroupShell, shellJob})].Profile
+	if c.Profile != "" && c.Profile != p.Name {
+		if p, err = b.m.profile(b.c, c.Profile); err != nil {
+			return err
+		}
+	}
+	_, err = c.narrowed(p)
+	return at(p, under("constraints", err))
 }
 
 // beside are a session's limits as they hold for the environments that overrides
