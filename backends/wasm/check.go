@@ -15,6 +15,7 @@ import (
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/confine"
 )
 
 // smallest is the smallest module that is a command: it has a page of memory and
@@ -33,7 +34,7 @@ var smallest = []byte("\x00asm\x01\x00\x00\x00" +
 func (b *Backend) Check(ctx context.Context, p profile.Profile) backends.Health {
 	began := time.Now()
 	engine, cache := b.checkEngine(ctx, p)
-	h := backends.Health{OK: true, Checks: []backends.Check{checkPlatform(), engine, cache}}
+	h := backends.Health{OK: true, Checks: []backends.Check{checkPlatform(), engine, checkConfinement(), cache}}
 	for _, o := range p.Preopens {
 		h.Checks = append(h.Checks, checkDirectory(o))
 	}
@@ -53,6 +54,22 @@ func checkPlatform() backends.Check {
 	c := backends.Check{Name: "platform", OK: true, Detail: runtime.GOOS + "/" + runtime.GOARCH}
 	if runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		c.Detail += ": modules are interpreted, not compiled"
+	}
+	return c
+}
+
+// checkConfinement never fails: it is the second wall, behind that of the engine
+// itself.
+func checkConfinement() backends.Check {
+	c := backends.Check{Name: "confinement", OK: true}
+	abi, err := confine.ABI()
+	switch {
+	case err != nil:
+		c.Detail = "the engine's process may write what the user may: " + err.Error()
+	case abi < confine.RequiredABI:
+		c.Detail = fmt.Sprintf("the engine's process may write what the user may: Landlock ABI %d is older than %d", abi, confine.RequiredABI)
+	default:
+		c.Detail = fmt.Sprintf("Landlock ABI %d: the engine's process writes only what guests may", abi)
 	}
 	return c
 }

@@ -288,7 +288,7 @@ func TestCheck(t *testing.T) {
 	o := options(t)
 	o.Log = slog.New(slog.DiscardHandler)
 	h := New(o).Check(t.Context(), pure(t, members))
-	if !h.OK || len(h.Checks) != 6 || h.Duration <= 0 {
+	if !h.OK || len(h.Checks) != 7 || h.Duration <= 0 {
 		t.Errorf("%+v", h)
 	}
 	h = New(o).Check(t.Context(), pure(t, `,"modules":["/none/module.wasm"],"preopens":["/work::/none","/file::`+module+`"]`))

@@ -38,12 +38,8 @@ type command struct {
 	code wazero.CompiledModule
 }
 
-func newCommand(t testing.TB, module []byte) command {
+func newCommand(t testing.TB, config wazero.RuntimeConfig, module []byte) command {
 	t.Helper()
-	config := compiled()
-	if raced {
-		config = interpreted()
-	}
 	h := newHost(t, config)
 	wasi_snapshot_preview1.MustInstantiate(t.Context(), h)
 	code, err := h.CompileModule(t.Context(), module)
@@ -95,8 +91,12 @@ func TestGuest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := newCommand(t, module)
-	metered := newCommand(t, instrumented(t, module))
+	config := compiled()
+	if raced {
+		config = interpreted()
+	}
+	plain := newCommand(t, config, module)
+	metered := newCommand(t, config, instrumented(t, module))
 	for _, c := range []struct {
 		name, stdin string
 		args        []string
@@ -141,46 +141,5 @@ func TestGuest(t *testing.T) {
 	}
 	if again := metered.run(t, fuel, "", "endless"); again != first {
 		t.Errorf("endless: the second time it is %+v, the first %+v", again, first)
-	}
-}
-
-// BenchmarkCost runs the same work plain, instrumented, and with the engine's own
-// checks instead.
-func BenchmarkCost(b *testing.B) {
-	module, err := guest()
-	if err != nil {
-		b.Fatal(err)
-	}
-	hot, err := Instrument(module, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, v := range []struct {
-		name   string
-		module []byte
-	}{{"plain", module}, {"metered", hot.Bytes}} {
-		c := newCommand(b, v.module)
-		for _, task := range []string{"spin", "sieve", "fib", "sha256", "sort", "json"} {
-			b.Run(task+"/"+v.name, func(b *testing.B) {
-				for b.Loop() {
-					c.run(b, MaxFuel, "", task)
-				}
-			})
-		}
-	}
-}
-
-func BenchmarkInstrument(b *testing.B) {
-	module, err := guest()
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(int64(len(module)))
-	for b.Loop() {
-		m, err := Instrument(module, Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportMetric(100*float64(len(m.Bytes))/float64(len(module))-100, "%growth")
 	}
 }
