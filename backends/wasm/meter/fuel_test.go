@@ -98,20 +98,21 @@ func TestTrapPaid(t *testing.T) {
 func TestUnwinding(t *testing.T) {
 	a := assemble()
 	a.global("a", 'i', i32(0))
-	round := cat(indexed(opGlobalGet, 0), i32(1), op(i32Add), indexed(opGlobalSet, 0))
+	const depth, ahead, down, up = 1000, 3, 8, 4 + 96
+	leave := func(condition ...[]byte) []byte { return cat(cat(condition...), when(void, op(opReturn))) }
 	a.function("run", "i", "",
-		get(0), when(void, get(0), i32(1), op(i32Sub), indexed(opCall, 0)),
-		// A segment of its own, since the one before it may have left.
-		block(void, get(0), i32(1000), op(i32GtS), brIf(0), get(0), brIf(0)), block(void, get(0), brIf(0), op(opNop)), get(0), when(void, round))
+		leave(get(0), op(opI32Eqz)),
+		get(0), i32(1), op(i32Sub), indexed(opCall, 0),
+		leave(get(0), i32(depth), op(i32GtS)),
+		indexed(opGlobalGet, 0), i32(1), op(i32Add), indexed(opGlobalSet, 0), bytes.Repeat(op(opNop), 96))
 	module := instrumented(t, a.bytes())
 	h := newHost(t, compiled())
-	whole := h.run(t, module, plenty, 0, 1000)
-	half := h.run(t, module, whole.spent/2, 0, 1000)
-	if whole.trap != "" || half.trap != ErrOutOfFuel.Error() {
-		t.Fatalf("it ended with %q, and with half the fuel with %q", whole.trap, half.trap)
+	const descent = depth*(ahead+down) + ahead + 1
+	if o := h.run(t, module, plenty, 0, depth); o.trap != "" || o.spent != descent+depth*up || o.globals[0] != "a=1000" {
+		t.Errorf("it ended with %q and %v, and spent %d", o.trap, o.globals, o.spent)
 	}
-	if half.globals[0] == whole.globals[0] {
-		t.Errorf("with half the fuel it came as far: %v", half.globals)
+	if o := h.run(t, module, descent+10*up+50, 0, depth); o.trap != ErrOutOfFuel.Error() || o.globals[0] != "a=10" || o.left != 50 {
+		t.Errorf("it ended with %q and %v, and %d were left", o.trap, o.globals, o.left)
 	}
 }
 
