@@ -20,8 +20,8 @@ import (
 // profile, and then nothing is changed.
 func SetDefault(path, name string) error {
 	target := path
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		target = real // a link stays one
+	if file, err := filepath.EvalSymlinks(path); err == nil {
+		target = file // a link stays one
 	}
 	d, problem := read(target)
 	if problem != nil {

@@ -20,6 +20,9 @@ const (
 
 	// maxOutputBytes is what a tool result can hold inline.
 	maxOutputBytes = 2 << 20
+	// SourceMark stands for a pack's source in its command.
+	SourceMark = "${source}"
+
 	// maxRetries keeps an environment that cannot be reached from holding a
 	// caller for ever: the waits double.
 	maxRetries = 10

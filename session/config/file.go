@@ -71,13 +71,13 @@ type tools struct {
 type plugin struct {
 	Name    string `json:"name" jsonschema:"The plugin's name."`
 	WASM    string `json:"wasm" jsonschema:"The module: an absolute path or sha256: and 64 hex digits."`
-	Profile string `json:"profile,omitempty" jsonschema:"The wasm profile that it runs in."`
+	Profile string `json:"profile,omitempty" jsonschema:"The wasm profile that it runs in. Default where overrides send plugins, the session's where that is for wasm, else wasm:built-in."`
 }
 
 type pack struct {
 	Name     string   `json:"name" jsonschema:"The pack's name."`
-	Command  argv     `json:"command" jsonschema:"The executable inside the environment, alone or with arguments."`
-	Source   string   `json:"source,omitempty" jsonschema:"A host file that is put into the environment, read-only and checked by hash."`
+	Command  argv     `json:"command" jsonschema:"The executable inside the environment, alone or with arguments; ${source} in them stands for the source."`
+	Source   string   `json:"source,omitempty" jsonschema:"A host file that is put into the environment, read-only and checked by hash. It is the program where ${source} does not stand."`
 	Profiles []string `json:"profiles" jsonschema:"The profiles whose environments have it."`
 }
 

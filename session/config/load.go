@@ -12,7 +12,6 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/caisson-dev/caisson/backends/profile"
-	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // Load reads and validates the file. A file that does not exist, and the path
@@ -318,8 +317,8 @@ func (l *loader) tools(t *tools) {
 				l.fail(append(slices.Clone(path), "profiles", strconv.Itoa(j)), "the profile %q is for wasm, where no executable runs: register a module instead", name)
 			}
 		}
-		if p.Source == "" && slices.ContainsFunc(p.Command, func(arg string) bool { return strings.Contains(arg, tool.SourceMark) }) {
-			l.fail(append(slices.Clone(path), "command"), "%s stands for the source, and there is none", tool.SourceMark)
+		if p.Source == "" && slices.ContainsFunc(p.Command, func(arg string) bool { return strings.Contains(arg, SourceMark) }) {
+			l.fail(append(slices.Clone(path), "command"), "%s stands for the source, and there is none", SourceMark)
 		}
 		l.c.Tools.Packs = append(l.c.Tools.Packs, Pack{p.Name, p.Command, p.Source, p.Profiles})
 	}

@@ -164,6 +164,8 @@ func TestRefusals(t *testing.T) {
 		{"a pack without profiles", `{"tools": {"packs": [{"name": "a", "command": "/a"}]}}`, 1, 22, "tools.packs[0].profiles", "must name the profiles", ""},
 		{"a pack without command", `{"tools": {"packs": [{"name": "a", "command": [], "profiles": ["local"]}]}}`, 1, 36, "tools.packs[0].command", "must name a program", ""},
 		{"a pack of a number", `{"tools": {"packs": [{"name": "a", "command": 1, "profiles": ["local"]}]}}`, 1, 36, "tools.packs[0].command", "must be a program", ""},
+		{"a pack without its source", `{"tools": {"packs": [{"name": "a", "command": ["sh", "${source}"], "profiles": ["local"]}]}}`, 1, 36, "tools.packs[0].command", "there is none", ""},
+		{"a pack on wasm", `{"tools": {"packs": [{"name": "a", "command": "a", "profiles": ["p"]}]}, "execution_environments": {"profiles": {"p": {"backend": "wasm"}}}}`, 1, 65, "tools.packs[0].profiles[0]", "no executable runs", ""},
 		{"keep nothing", `{"artifacts": {"keep": 0}}`, 1, 16, "artifacts.keep", "more than 0", ""},
 		{"a project profile twice", `{"project_profiles": ["local", "local"]}`, 1, 32, "project_profiles[1]", "twice", ""},
 		{"an unknown project profile", `{"project_profiles": ["x"]}`, 1, 23, "project_profiles[0]", "no profile", ""},
