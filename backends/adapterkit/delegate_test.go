@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -196,13 +197,16 @@ func TestUnfitPeers(t *testing.T) {
 		kind  tool.Kind
 		words string
 	}{
-		"no such program": {&DelegateOptions{Command: []string{"/no/such/peer"}}, tool.BackendUnavailable, "/no/such/peer"},
-		"ends at once":    {&DelegateOptions{Command: []string{"sh", "-c", "exit 3"}}, tool.BackendUnavailable, "sh"},
-		"another version": {reply(`{"version":3,"root":"/w"}`), tool.ProtocolMismatch, "protocol 3"},
-		"no version":      {reply(`{"root":"/w"}`), tool.ProtocolMismatch, "protocol 0"},
-		"no root":         {reply(`{"version":4}`), tool.ProtocolMismatch, "root"},
-		"a relative root": {reply(`{"version":4,"root":"w"}`), tool.ProtocolMismatch, `"w"`},
-		"no adapter":      {&DelegateOptions{Command: []string{"sh", "-c", "echo usage: something else"}}, tool.BackendUnavailable, "usage: something else"},
+		"no such program":    {&DelegateOptions{Command: []string{"/no/such/peer"}}, tool.BackendUnavailable, "/no/such/peer"},
+		"ends at once":       {&DelegateOptions{Command: []string{"sh", "-c", "exit 3"}}, tool.BackendUnavailable, "sh"},
+		"another version":    {reply(`{"version":3,"root":"/w"}`), tool.ProtocolMismatch, "protocol 3"},
+		"no version":         {reply(`{"root":"/w"}`), tool.ProtocolMismatch, "protocol 0"},
+		"no root":            {reply(`{"version":4}`), tool.ProtocolMismatch, "root"},
+		"a relative root":    {reply(`{"version":4,"root":"w"}`), tool.ProtocolMismatch, `"w"`},
+		"no adapter":         {&DelegateOptions{Command: []string{"sh", "-c", "echo usage: something else"}}, tool.BackendUnavailable, "usage: something else"},
+		"says what it hears": {&DelegateOptions{Command: []string{"sh", "-c", `read -r line; echo "what is $line"`}}, tool.BackendUnavailable, "[token]"},
+		"refuses with it": {&DelegateOptions{Command: []string{"sh", "-c",
+			`read -r line; token=${line#*\"token\":\"}; echo "{\"id\":\"1\",\"error\":\"I do not know ${token%%\"*}\"}"; cat >/dev/null`}}, tool.Internal, "[token]"},
 		"lacks a capability": {func() *DelegateOptions {
 			o := reply(`{"version":4,"root":"/w","capabilities":["a"]}`)
 			o.Capabilities = []string{"a", "b"}
@@ -217,6 +221,9 @@ func TestUnfitPeers(t *testing.T) {
 			s := serve(t, d, nil)
 			_, err = s.Initialize(t.Context(), binding())
 			wantKind(t, err, test.kind, test.words)
+			if said := fmt.Sprintf("%+v", err); regexp.MustCompile("[0-9a-f]{64}").MatchString(said) {
+				t.Errorf("it says the token: %s", said)
+			}
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,7 @@ import (
 // peer is the connection of a Delegated.
 type peer struct {
 	name   string
+	token  string
 	client *wire.Client
 	stream io.Closer
 	// leaving says that the peer was told to end, so that its end is no failure.
@@ -47,9 +49,9 @@ func (d *Delegated) connect(s *Session) (*peer, error) {
 		}
 		stream = p
 	}
-	p := &peer{name: name, stream: stream}
+	p := &peer{name: name, token: newToken(), stream: stream}
 	p.client = wire.NewClient(stream, wire.ClientOptions{
-		Token:   newToken(),
+		Token:   p.token,
 		OnEvent: s.EmitProcess,
 		OnCallback: func(ctx context.Context, call wire.ToolCall) (tool.Result, error) {
 			// The context of a callback is that of the request that it belongs to.
@@ -113,7 +115,8 @@ func (p *peer) initialize(ctx context.Context, binding json.RawMessage, required
 	}
 	switch {
 	case out.Version != wire.Version:
-		return out, tool.Errorf(tool.ProtocolMismatch, "%s speaks protocol %d; this adapter speaks %d", p.name, out.Version, wire.Version)
+		return out, tool.Errorf(tool.ProtocolMismatch, "%s speaks protocol %d; this adapter speaks %d", p.name, out.Version, wire.Version).
+			WithHint("delegate to a program that speaks protocol %d", wire.Version)
 	case !path.IsAbs(out.Root) && !filepath.IsAbs(out.Root):
 		return out, tool.Errorf(tool.ProtocolMismatch, "%s answered with the root %q, which is not an absolute path", p.name, out.Root)
 	}
@@ -126,10 +129,33 @@ func (p *peer) initialize(ctx context.Context, binding json.RawMessage, required
 	return out, nil
 }
 
+// clean is an error without the peer's token, which a peer may have said: it is
+// nobody's but the two's.
+func (p *peer) clean(err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *tool.Error
+	said := err.Error()
+	if errors.As(err, &e) {
+		said += e.Hint
+	}
+	redact := func(text string) string { return strings.ReplaceAll(text, p.token, "[token]") }
+	switch {
+	case !strings.Contains(said, p.token):
+		return err
+	case e == nil:
+		return errors.New(redact(said))
+	}
+	cleaned := *e
+	cleaned.Message, cleaned.Hint, cleaned.Err = redact(e.Message), redact(e.Hint), nil
+	return &cleaned
+}
+
 // about says which peer a lost connection was to.
 func (p *peer) about(err error) error {
 	if p.client.Err() == nil {
-		return err
+		return p.clean(err)
 	}
 	return &tool.Error{Kind: tool.BackendUnavailable, Message: p.lost().Error(), Err: err}
 }
@@ -154,7 +180,7 @@ func (p *peer) lost() error {
 	if errors.Is(reason, io.EOF) {
 		return fmt.Errorf("%s closed its output", p.name)
 	}
-	return fmt.Errorf("the connection to %s failed: %w", p.name, reason)
+	return p.clean(fmt.Errorf("the connection to %s failed: %w", p.name, reason))
 }
 
 // watch ends the session when the peer ends.
@@ -173,6 +199,7 @@ func (p *peer) watch(s *Session) {
 // forward sends a request on and waits for its reply.
 func (p *peer) forward(ctx context.Context, r *Request) (wire.Response, error) {
 	response, err := p.send(ctx, r)
+	err = p.clean(err)
 	if err != nil && p.client.Err() != nil && !p.leaving.Load() {
 		// Before this request is answered: that it failed is then told by the end of
 		// the connection, and the host knows that it has to begin anew.

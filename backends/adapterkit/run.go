@@ -155,7 +155,7 @@ func (a *adapter) initialize(ctx context.Context, r *wire.Request) (wire.Initial
 		if a.state != bound { // wire lets nothing in meanwhile
 			return wire.Initialized{}, tool.Errorf(tool.InvalidParams, "initialize was tried on this connection already: open a new one")
 		}
-		return a.ready, sameBinding(a.session.binding, in)
+		return a.ready, a.session.binding.Same(in, "the adapter")
 	}
 	a.state = initializing
 	a.session.binding, a.session.raw = in, r.Data

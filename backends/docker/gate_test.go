@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -140,5 +141,35 @@ func TestRequestIsEnded(t *testing.T) {
 	err := e.removeVolume(ctx, "v")
 	if !errors.Is(err, context.Canceled) || tool.KindOf(err) != tool.Cancelled {
 		t.Errorf("got %v of kind %q", err, tool.KindOf(err))
+	}
+}
+
+// A removal that takes too long is not the end of what its caller asked for: it says
+// what there is to do, and may be tried again.
+func TestSlowRemoval(t *testing.T) {
+	path := filepath.Join(privateDir(t), "d.sock")
+	l := must(net.Listen("unix", path))(t)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Api-Version", "1.41")
+		if r.Method == http.MethodDelete {
+			w.WriteHeader(http.StatusConflict)
+		}
+		_, _ = w.Write([]byte(`{"message": "removal of container c is already in progress"}`))
+	})}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() { server.Close(); <-served })
+	e := must(newEngine(endpoint{Host: "unix://" + path}))(t)
+	defer e.close()
+	err := removeWithin(t.Context(), e, "c", 2*pollInterval)
+	var failure *tool.Error
+	if !errors.As(err, &failure) || failure.Kind != tool.BackendUnavailable || !failure.Retryable || !strings.Contains(failure.Hint, "docker rm -f -v c") {
+		t.Errorf("got %v of kind %q", err, tool.KindOf(err))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := removeWithin(ctx, e, "c", time.Minute); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -310,8 +310,24 @@ func (b *Backend) discard(ctx context.Context, e *engine, id string) {
 // removeAndWait removes a container and returns once it is gone. A removal that
 // is under way already, its own at the idle limit for one, is waited for.
 func removeAndWait(ctx context.Context, e *engine, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
+	return removeWithin(ctx, e, id, removalTimeout)
+}
+
+func removeWithin(ctx context.Context, e *engine, id string, limit time.Duration) error {
+	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	err := removed(bounded, e, id)
+	if err == nil || bounded.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	// Nobody asked for that limit.
+	slow := tool.Errorf(tool.BackendUnavailable, "%s has not removed the container %s within %s", e.endpoint, id, limit).
+		WithHint("see what docker ps -a says, and docker rm -f -v %s", id)
+	slow.Retryable = true
+	return slow
+}
+
+func removed(ctx context.Context, e *engine, id string) error {
 	err := e.remove(ctx, id)
 	for errors.Is(err, errConflict) {
 		if err := pause(ctx, pollInterval); err != nil {

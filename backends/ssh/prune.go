@@ -17,6 +17,7 @@ func (b *Backend) Prune(ctx context.Context, o backends.PruneOptions) ([]backend
 	var found []backends.Resource
 	var failures []error
 	seen := map[string]bool{}
+	told := map[string]bool{} // several routes may lead to one directory
 	for _, p := range o.Profiles {
 		if p.Backend != profile.SSH {
 			continue
@@ -39,7 +40,7 @@ func (b *Backend) Prune(ctx context.Context, o backends.PruneOptions) ([]backend
 		if err == nil {
 			var some []backends.Resource
 			var listed bool
-			some, listed, err = b.pruneMachine(ctx, machine{conn, route.String()}, route.Key(), p, o)
+			some, listed, err = b.pruneMachine(ctx, machine{conn, route.String()}, route.Key(), p, o, told)
 			found = append(found, some...)
 			conn.Close()
 			if err != nil && !listed && ctx.Err() == nil {
@@ -53,9 +54,10 @@ func (b *Backend) Prune(ctx context.Context, o backends.PruneOptions) ([]backend
 	return found, errors.Join(failures...)
 }
 
-// pruneMachine looks at one profile's directory on its machine. listed reports
-// whether it could be looked at.
-func (b *Backend) pruneMachine(ctx context.Context, m machine, key string, p profile.Profile, o backends.PruneOptions) (found []backends.Resource, listed bool, err error) {
+// pruneMachine looks at one profile's directory on its machine. What is told of
+// already is left out, and what is told of added. listed reports whether it could be
+// looked at.
+func (b *Backend) pruneMachine(ctx context.Context, m machine, key string, p profile.Profile, o backends.PruneOptions, told map[string]bool) (found []backends.Resource, listed bool, err error) {
 	err = b.withWorker(ctx, m, key, p, nil, func(placed placement) error {
 		ask := func(r remote.SiteRequest) (remote.SiteReply, error) {
 			r.Sum, r.Directory = placed.sum, p.Workspace
@@ -68,9 +70,11 @@ func (b *Backend) pruneMachine(ctx context.Context, m machine, key string, p pro
 		listed = true
 		var failures []error
 		for _, f := range all.Found {
-			if !ownerless(o, f.Record, time.Now()) {
+			one := f.Record.Environment + " " + f.Record.Nonce
+			if !ownerless(o, f.Record, time.Now()) || told[one] {
 				continue
 			}
+			told[one] = true
 			if !o.DryRun {
 				r := remote.SiteRequest{Action: remote.SiteRemove, Record: f.Record, Replace: f.Record.Nonce, ShutdownMS: p.ShutdownTimeout.Milliseconds()}
 				if f.Name != f.Record.Environment {
@@ -93,8 +97,13 @@ func (b *Backend) pruneMachine(ctx context.Context, m machine, key string, p pro
 				failures = append(failures, err)
 			}
 			for _, dir := range swept.Swept {
+				id := m.name + ":" + dir
+				if told[id] {
+					continue
+				}
+				told[id] = true
 				found = append(found, backends.Resource{
-					Backend: b.Kind(), Kind: "worker", ID: m.name + ":" + dir,
+					Backend: b.Kind(), Kind: "worker", ID: id,
 					Reason: "nothing runs it and nobody has used it for a week",
 				})
 			}

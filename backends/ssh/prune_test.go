@@ -74,11 +74,15 @@ func TestPrune(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	// The same directory by another name is told of once.
+	again := box.profile()
+	again.Workspace += "/."
+
 	var passedOver []string
 	o := backends.PruneOptions{
 		DryRun: true, Store: store, Live: map[string]bool{known.Environment: true},
 		Profiles: []profile.Profile{
-			{Backend: profile.Docker}, box.profile(), box.profile(),
+			{Backend: profile.Docker}, box.profile(), box.profile(), again,
 			{Backend: profile.SSH, Host: "127.0.0.1", Port: 1, SSHConfig: box.client.ConfigFile, Workspace: "/w"},
 		},
 		Unreached: func(place string, _ error) { passedOver = append(passedOver, place) },
@@ -102,7 +106,7 @@ func TestPrune(t *testing.T) {
 				t.Errorf("%s is %q, want %q", name, said[name], kind)
 			}
 		}
-		if len(said) != len(want) {
+		if len(found) != len(want) {
 			t.Errorf("found %+v", found)
 		}
 		for _, path := range []string{directory(gone), unfinished, old} {

@@ -152,7 +152,8 @@ func (c *Client) initialize(ctx context.Context, in Initialize) (Initialized, er
 		return out, err
 	}
 	if out.Version != Version {
-		return out, tool.Errorf(tool.ProtocolMismatch, "the far end speaks protocol %d; this program speaks %d", out.Version, Version)
+		return out, tool.Errorf(tool.ProtocolMismatch, "the far end speaks protocol %d; this program speaks %d", out.Version, Version).
+			WithHint("%s", sameProtocol())
 	}
 	return out, nil
 }

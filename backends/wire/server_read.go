@@ -179,7 +179,8 @@ func (s *Server) initialized(r *Request, err error) {
 func (in *Initialize) check() error {
 	switch {
 	case in.Version != Version:
-		return tool.Errorf(tool.ProtocolMismatch, "the host speaks protocol %d; this worker speaks %d", in.Version, Version)
+		return tool.Errorf(tool.ProtocolMismatch, "the host speaks protocol %d; this worker speaks %d", in.Version, Version).
+			WithHint("%s", sameProtocol())
 	case !path.IsAbs(in.Root) && !filepath.IsAbs(in.Root):
 		return tool.Errorf(tool.InvalidParams, "the root %q is not an absolute path", clip(in.Root)).WithPath("root")
 	case !isComponent(in.Session):

@@ -232,24 +232,10 @@ func environment(own []string, given map[string]string) []string {
 // comes back may leave the environment out, and may by now require the
 // workspace to exist, which it does.
 func (o *session) same(in wire.Initialize) error {
-	var differs string
-	switch b := o.binding; {
-	case in.Root != b.Root && in.Root != o.root.Dir():
-		differs = "root"
-	case in.Session != b.Session:
-		differs = "session"
-	case in.Identity != b.Identity:
-		differs = "identity"
-	case in.Environment != nil && !maps.Equal(in.Environment, b.Environment):
-		differs = "environment"
-	case !in.RequireExistingWorkspace && b.RequireExistingWorkspace:
-		differs = "require_existing_workspace"
-	case in.RemoveWorkspaceOnExit != b.RemoveWorkspaceOnExit:
-		differs = "remove_workspace_on_exit"
-	default:
-		return nil
+	if in.Root == o.root.Dir() {
+		in.Root = o.binding.Root // with its symlinks resolved, as it was answered
 	}
-	return tool.Errorf(tool.Denied, "the worker is bound to another %s, and a binding never changes", differs).WithPath(differs)
+	return o.binding.Same(in, "the worker")
 }
 
 // actor is who a frame says that it is.
