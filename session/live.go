@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -32,8 +33,9 @@ type live struct {
 	// starts are the operations that start processes just now.
 	starts claims
 
-	// registry is the tools from modules.
+	// registry is the tools from modules; packed says that a place has packs.
 	registry registry
+	packed   bool
 
 	// admitted is what the guard knows of the session.
 	admitted admitted
@@ -59,6 +61,7 @@ func (m *Manager) newLive(saved store.Session, lock *store.Lock) *live {
 	for _, p := range saved.Places {
 		s.beside = append(s.beside, newPlace(s, p))
 	}
+	s.packed = slices.ContainsFunc(saved.All(), func(p store.Place) bool { return len(p.Packs) > 0 })
 	saved.Place, saved.Places = store.Place{}, nil
 	s.saved = saved
 	return s

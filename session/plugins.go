@@ -386,6 +386,9 @@ func (c *schemas) check(d tool.Description, arguments json.RawMessage) (*tool.Re
 // known the environments that have packs are opened: a pack may stand for a built-in
 // tool, which must not be taken for it.
 func (s *live) packPlace(ctx context.Context, name string, progress backends.Progress) (*place, error) {
+	if !s.packed {
+		return nil, nil
+	}
 	for _, p := range s.lasting() {
 		if len(p.saved.Packs) == 0 {
 			continue
@@ -423,7 +426,7 @@ func (p *place) packTools(ctx context.Context, progress backends.Progress) ([]st
 // visible is a list of tools with those from modules, each name once: a module's
 // tool stands for a pack's, and that for a built-in one.
 func (s *live) visible(all []Tool) []Tool {
-	if len(s.registeredTools()) == 0 && !slices.ContainsFunc(s.lasting(), func(p *place) bool { return len(p.saved.Packs) > 0 }) {
+	if len(s.registeredTools()) == 0 && !s.packed {
 		return all
 	}
 	var out []Tool

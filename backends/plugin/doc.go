@@ -17,6 +17,8 @@ const (
 	// MaxTools is how many tools one plugin may have: all of them stand in what a
 	// model reads.
 	MaxTools = 128
+	// maxName is the longest name of a tool, in bytes: what models' interfaces take.
+	maxName = 64
 	// maxDescription and maxSchema bound one tool's description and schema, in
 	// bytes, for the same reason.
 	maxDescription = 16 << 10

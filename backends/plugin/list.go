@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -119,8 +118,21 @@ func clip(s string) string {
 	return strings.ToValidUTF8(s[:maxQuoted], "") + "…"
 }
 
-// toolName is what every model's interface takes as the name of a tool.
-var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+// isToolName reports whether every model's interface takes it as the name of a tool.
+func isToolName(s string) bool {
+	if len(s) == 0 || len(s) > maxName {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		case i > 0 && ('0' <= c && c <= '9' || c == '_' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return true
+}
 
 func (l listed) describe() (tool.Description, error) {
 	d := tool.Description{
@@ -135,7 +147,7 @@ func (l listed) describe() (tool.Description, error) {
 		d.InputSchema = json.RawMessage(l.CamelSchema)
 	}
 	switch {
-	case !toolName.MatchString(d.Name):
+	case !isToolName(d.Name):
 		return d, fmt.Errorf("%q cannot be its name: a name begins with a letter and has at most 64 letters, digits, _ and -", clip(d.Name))
 	case d.Description == "":
 		return d, fmt.Errorf("%s has no description, and a model cannot know what it is for", d.Name)

@@ -114,7 +114,7 @@ func (s *Store) Call(ctx context.Context, r backends.ModuleRunner, sum string, c
 	if err != nil {
 		return tool.Result{}, named(c.Name, sum, err)
 	}
-	result, err := Answer(c.Name, out)
+	result, err := answer(c.Name, out)
 	result.FuelRemaining = &out.FuelRemaining
 	return result, err
 }
@@ -131,8 +131,8 @@ func named(name, sum string, err error) error {
 	return &told
 }
 
-// Answer is the result that a run of the tool of the name came to.
-func Answer(name string, out backends.ModuleResult) (tool.Result, error) {
+// answer is the result that a run of the tool of the name came to.
+func answer(name string, out backends.ModuleResult) (tool.Result, error) {
 	result, err := plugin.ParseAnswer(out.Stdout)
 	switch {
 	case out.ExitCode != 0:
