@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -177,22 +178,59 @@ func TestRealClock(t *testing.T) {
 }
 
 func TestOutput(t *testing.T) {
-	o := &output{left: 5, truncate: true}
-	for _, s := range []stream{{o, &o.out}, {o, &o.errs}} {
-		if n, err := s.Write([]byte("abc")); n != 3 || err != nil {
+	write := func(s *stream, text string) {
+		t.Helper()
+		if n, err := s.Write([]byte(text)); n != len(text) || err != nil {
 			t.Fatal(n, err)
 		}
 	}
-	if got := string(o.body()); got != "abcab" || !o.truncated || o.errs.Len() != 2 {
-		t.Errorf("%q", got)
+	for _, tt := range []struct {
+		name      string
+		limit     int64
+		out, errs []string
+		wantOut   string
+		wantErrs  string
+		truncated bool
+	}{
+		{"fits", 6, []string{"abc"}, []string{"def"}, "abc", "def", false},
+		{"the middle", 40, []string{strings.Repeat("a", 30), strings.Repeat("b", 30)}, nil,
+			strings.Repeat("a", 9) + "\n[41 bytes left out]\n" + strings.Repeat("b", 10), "", true},
+		{"much", 40, []string{strings.Repeat("a", 300), strings.Repeat("c", 3000), strings.Repeat("b", 30)}, nil,
+			strings.Repeat("a", 8) + "\n[3313 bytes left out]\n" + strings.Repeat("b", 9), "", true},
+		{"a short one comes whole", 40, []string{strings.Repeat("a", 100)}, []string{"short"},
+			strings.Repeat("a", 6) + "\n[87 bytes left out]\n" + strings.Repeat("a", 7), "short", true},
+		{"characters", 40, []string{"a" + strings.Repeat("é", 30)}, nil,
+			"a" + strings.Repeat("é", 4) + "\n[42 bytes left out]\n" + strings.Repeat("é", 5), "", true},
+		{"no room", 4, []string{"abcdefgh"}, nil, "abcd", "", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := newOutput(tt.limit, true)
+			for _, text := range tt.out {
+				write(&o.out, text)
+			}
+			for _, text := range tt.errs {
+				write(&o.errs, text)
+			}
+			out, errs, truncated := o.finish()
+			if string(out) != tt.wantOut || string(errs) != tt.wantErrs || truncated != tt.truncated {
+				t.Errorf("%q, %q, %v", out, errs, truncated)
+			}
+			if int64(len(out)+len(errs)) > tt.limit {
+				t.Errorf("%d bytes came back of at most %d", len(out)+len(errs), tt.limit)
+			}
+		})
 	}
+	o := newOutput(3, false)
+	write(&o.out, "abc")
 	defer func() {
 		if err, _ := recover().(error); !errors.Is(err, errOutput) {
 			t.Errorf("more than it may: %v", err)
 		}
+		if out, _, _ := o.finish(); string(out) != "abc" {
+			t.Errorf("what it wrote is %q", out)
+		}
 	}()
-	o.truncate = false
-	_, _ = stream{o, &o.out}.Write([]byte("x"))
+	_, _ = o.out.Write([]byte("x"))
 }
 
 func TestMemory(t *testing.T) {

@@ -28,7 +28,7 @@ type guest struct {
 	fuel   api.MutableGlobal // nil before the first instruction
 	memory memory
 	table  directory.Table
-	output output
+	output *output
 }
 
 type guestKey struct{}
@@ -71,7 +71,7 @@ func run(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule, o Ru
 		tank:   meter.NewTank(o.Fuel, 0),
 		memory: memory{limit: uint64(o.MemoryPages) * PageSize},
 		table:  directory.Table{Max: maxOpenFiles},
-		output: output{left: o.MaxOutput, truncate: o.Truncate},
+		output: newOutput(o.MaxOutput, o.Truncate),
 	}
 	ctx = context.WithValue(experimental.WithMemoryAllocator(ctx, &g.memory), guestKey{}, g)
 	failed := g.run(ctx, r, code, g.config(o, stdin, environment, mounts))
@@ -80,9 +80,13 @@ func run(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule, o Ru
 	}
 	out = g.outcome(failed)
 	out.FuelRemaining = g.remaining()
-	out.Stdout, out.Stderr, out.Truncated = g.output.out.Len(), g.output.errs.Len(), g.output.truncated
+	stdout, stderr, truncated := g.output.finish()
+	out.Stdout, out.Stderr, out.Truncated = len(stdout), len(stderr), truncated
 	out.Duration = int64(time.Since(began))
-	return out, g.output.body(), nil
+	if len(stderr) == 0 {
+		return out, stdout, nil
+	}
+	return out, slices.Concat(stdout, stderr), nil
 }
 
 func (g *guest) remaining() uint64 {
@@ -124,8 +128,8 @@ func (g *guest) config(o Run, stdin []byte, environment map[string]string, mount
 		WithStartFunctions(). // it is called when its fuel can be read
 		WithArgs(o.Args...).
 		WithStdin(bytes.NewReader(stdin)).
-		WithStdout(stream{&g.output, &g.output.out}).
-		WithStderr(stream{&g.output, &g.output.errs}).
+		WithStdout(&g.output.out).
+		WithStderr(&g.output.errs).
 		WithRandSource(random(o.Deterministic)).
 		WithWalltime(c.walltime, sys.ClockResolution(time.Microsecond)).
 		WithNanotime(c.nanotime, sys.ClockResolution(time.Microsecond)).
@@ -174,7 +178,7 @@ func (g *guest) outcome(err error) Outcome {
 		return Outcome{Ending: Exited}
 	case errors.As(err, &exit):
 		out := Outcome{Ending: Exited, ExitCode: exit.ExitCode()}
-		if out.ExitCode != 0 && g.memory.refused && saysOutOfMemory(g.output.errs.Bytes()) {
+		if out.ExitCode != 0 && g.memory.refused && g.output.errs.saysOutOfMemory() {
 			out.Ending, out.Detail = OutOfMemory, fmt.Sprintf("it asked for more memory, and ended with the exit code %d", out.ExitCode)
 		}
 		return out
@@ -198,8 +202,13 @@ func (g *guest) outcome(err error) Outcome {
 
 // saysOutOfMemory recognises what the run-time systems of Go and of Rust say when
 // they give up for lack of memory.
-func saysOutOfMemory(stderr []byte) bool {
-	return bytes.Contains(stderr, []byte("out of memory")) || bytes.Contains(stderr, []byte("memory allocation of"))
+func (s *stream) saysOutOfMemory() bool {
+	for _, said := range [][]byte{s.head, s.tail} {
+		if bytes.Contains(said, []byte("out of memory")) || bytes.Contains(said, []byte("memory allocation of")) {
+			return true
+		}
+	}
+	return false
 }
 
 // caused reports whether an error with that text is in the chain: the engine's own

@@ -1,16 +1,10 @@
 package meter
 
-import (
-	"encoding/binary"
-	"math"
-)
-
 // assembly is a module in the making. Types are written as letters: i and I are i32
 // and i64, f and F are f32 and f64, v is v128, r and x are funcref and externref;
 // "iI:i" takes two values and returns one.
 type assembly struct {
 	types   []string
-	imports [][]byte
 	names   map[string]uint32 // of functions
 	parts   [sections][][]byte
 	start   []byte
@@ -73,12 +67,12 @@ func (a *assembly) function(name, t, locals string, code ...[]byte) {
 }
 
 // memory adds the memory and exports it.
-func (a *assembly) memory(min, max uint32) {
-	a.add(sectionMemory, []byte{1}, u(min), u(max))
+func (a *assembly) memory(pages, limit uint32) {
+	a.add(sectionMemory, []byte{1}, u(pages), u(limit))
 	a.add(sectionExport, text("memory"), []byte{kindMemory, 0})
 }
 
-func (a *assembly) table(t byte, min uint32) { a.add(sectionTable, []byte{letters[t], 0}, u(min)) }
+func (a *assembly) table(t byte, size uint32) { a.add(sectionTable, []byte{letters[t], 0}, u(size)) }
 
 func (a *assembly) global(name string, t byte, init []byte) {
 	a.add(sectionExport, text(name), []byte{kindGlobal}, u(uint32(len(a.parts[sectionGlobal]))))
@@ -142,8 +136,6 @@ func text(s string) []byte { return appendName(nil, s) }
 
 func op(code ...byte) []byte { return code }
 
-func ops(code byte, operands ...[]byte) []byte { return append(cat(operands...), code) }
-
 func indexed(code byte, i uint32) []byte { return appendIndexed(nil, code, i) }
 
 func get(i uint32) []byte { return indexed(opLocalGet, i) }
@@ -157,14 +149,6 @@ func i32(v int32) []byte {
 }
 
 func i64(v int64) []byte { return appendI64Const(nil, v) }
-
-func f32(v float32) []byte {
-	return binary.LittleEndian.AppendUint32([]byte{opF32Const}, math.Float32bits(v))
-}
-
-func f64(v float64) []byte {
-	return binary.LittleEndian.AppendUint64([]byte{opF64Const}, math.Float64bits(v))
-}
 
 func br(label uint32) []byte   { return indexed(opBr, label) }
 func brIf(label uint32) []byte { return indexed(opBrIf, label) }

@@ -96,23 +96,28 @@ func TestTrapPaid(t *testing.T) {
 // TestUnwinding: code after a call looks at the fuel, so that a thousand returns do
 // not run a thousand functions' ends unpaid. The host sees how far it came.
 func TestUnwinding(t *testing.T) {
-	a := assemble()
-	a.global("a", 'i', i32(0))
 	const depth, ahead, down, up = 1000, 3, 8, 4 + 96
-	leave := func(condition ...[]byte) []byte { return cat(cat(condition...), when(void, op(opReturn))) }
-	a.function("run", "i", "",
-		leave(get(0), op(opI32Eqz)),
-		get(0), i32(1), op(i32Sub), indexed(opCall, 0),
-		leave(get(0), i32(depth), op(i32GtS)),
-		indexed(opGlobalGet, 0), i32(1), op(i32Add), indexed(opGlobalSet, 0), bytes.Repeat(op(opNop), 96))
-	module := instrumented(t, a.bytes())
-	h := newHost(t, compiled())
-	const descent = depth*(ahead+down) + ahead + 1
-	if o := h.run(t, module, plenty, 0, depth); o.trap != "" || o.spent != descent+depth*up || o.globals[0] != "a=1000" {
-		t.Errorf("it ended with %q and %v, and spent %d", o.trap, o.globals, o.spent)
-	}
-	if o := h.run(t, module, descent+10*up+50, 0, depth); o.trap != ErrOutOfFuel.Error() || o.globals[0] != "a=10" || o.left != 50 {
-		t.Errorf("it ended with %q and %v, and %d were left", o.trap, o.globals, o.left)
+	leave := when(void, op(opReturn))
+	for name, after := range map[string][]byte{
+		"at once":           cat(get(0), i32(depth), op(i32GtS), leave),
+		"in an arm, or not": cat(get(0), i32(depth+1), op(i32LtU), either(void, nil, cat(get(0), leave, op(opNop)))),
+	} {
+		a := assemble()
+		a.global("a", 'i', i32(0))
+		a.function("run", "i", "",
+			get(0), op(opI32Eqz), leave,
+			get(0), i32(1), op(i32Sub), indexed(opCall, 0),
+			after,
+			indexed(opGlobalGet, 0), i32(1), op(i32Add), indexed(opGlobalSet, 0), bytes.Repeat(op(opNop), 96))
+		module := instrumented(t, a.bytes())
+		h := newHost(t, compiled())
+		const descent = depth*(ahead+down) + ahead + 1
+		if o := h.run(t, module, plenty, 0, depth); o.trap != "" || o.spent != descent+depth*up || o.globals[0] != "a=1000" {
+			t.Errorf("%s: it ended with %q and %v, and spent %d", name, o.trap, o.globals, o.spent)
+		}
+		if o := h.run(t, module, descent+10*up+50, 0, depth); o.trap != ErrOutOfFuel.Error() || o.globals[0] != "a=10" || o.left != 50 {
+			t.Errorf("%s: it ended with %q and %v, and %d were left", name, o.trap, o.globals, o.left)
+		}
 	}
 }
 

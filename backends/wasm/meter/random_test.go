@@ -1,8 +1,6 @@
 package meter
 
 import (
-	"encoding/binary"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -43,10 +41,10 @@ func (w *writer) statements() []node {
 	return out
 }
 
-// nested makes nodes inside one more block.
-func (w *writer) nested(letter byte, make func() []node) []node {
+// nested makes what is inside one more block.
+func (w *writer) nested(letter byte, inside func() []node) []node {
 	w.labels = append(w.labels, letter)
-	out := make()
+	out := inside()
 	w.labels = w.labels[:len(w.labels)-1]
 	return out
 }
@@ -226,14 +224,14 @@ func TestReference(t *testing.T) {
 		if err := o.same(sliced); err != nil || o.spent != sliced.spent {
 			rt.Fatalf("with slices of %d it %v, and spent %d for %d", slice, err, sliced.spent, o.spent)
 		}
-		switch {
-		case why == beyondLimit:
+		switch why {
+		case beyondLimit:
 			endless++
 			if o.trap == "" {
 				rt.Fatalf("it ended, the reference did not")
 			}
 			return
-		case why == trapped:
+		case trapped:
 			traps++
 			if o.trap == "" || o.trap != ErrOutOfFuel.Error() && o.spent < m.count {
 				rt.Fatalf("it ended with %q and spent %d for %d instructions", o.trap, o.spent, m.count)
@@ -291,13 +289,4 @@ func TestHostPaid(t *testing.T) {
 			t.Errorf("with %d of fuel the host was called %d times, want %d", fuel, len(o.host), paid)
 		}
 	}
-}
-
-// uvarint reads what appendU32 wrote.
-func uvarint(b []byte) (uint32, int) {
-	v, n := binary.Uvarint(b)
-	if n <= 0 {
-		panic(fmt.Sprint("no number in ", b))
-	}
-	return uint32(v), n
 }
