@@ -86,7 +86,9 @@ func TestJob(t *testing.T) {
 		{"memory", backends.JobRequest{Argv: []string{"guest", "grow"}, Memory: 16 << 20},
 			func(o backends.JobResult) bool { return o.Signal == "outOfMemory" }},
 		{"output", backends.JobRequest{Argv: []string{"guest", "output", "100000"}, MaxOutputBytes: 1000},
-			func(o backends.JobResult) bool { return o.Truncated && len(o.Stdout) > 900 && len(o.Stdout) <= 1000 && o.ExitCode == 0 }},
+			func(o backends.JobResult) bool {
+				return o.Truncated && len(o.Stdout) > 900 && len(o.Stdout) <= 1000 && o.ExitCode == 0
+			}},
 		{"globs", backends.JobRequest{Argv: []string{"guest", "files", "."}, Collect: []string{"file-00*"}},
 			func(o backends.JobResult) bool { return len(o.Files) == 10 }},
 	} {
