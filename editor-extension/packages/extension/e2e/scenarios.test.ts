@@ -13,7 +13,7 @@ const pictures = process.env["CAISSON_E2E_PICTURES"];
 
 /** A picture of one red dot. */
 const dot =
-  "iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAAEklEQVR4nGP4z8CAB+GTG8HSALfKY52fTcuYAAAAAElFTkSuQmCC";
+  "iVBORw0KGgoAAAANSUhEUgAAADAAAAAwCAIAAADYYG7QAAAAhklEQVR42u3Yyw2AMAwE0S0p/Z/oDO58ghURZ43GcgHvaI92sxEgQGtAW2uRzQAFKcMsTaUMsJSjiZuUQ4mzlKx5NSlf0zfVAU3VdExapXkyVQClaW5N9qBkzdUECBAgQIAA/Q3E+dE4YT8B2X0dPIpFf3vH+uHYh0wLmmNjNK2whHNApzkAJ8jWNywy/vkAAAAASUVORK5CYII=";
 
 let workbench: Workbench;
 let window: Window;
@@ -67,15 +67,7 @@ describe("in a real workbench", () => {
   });
 
   it("opens a container, chosen by its profile", async () => {
-    await mkdir(dirname(workbench.configuration), { recursive: true });
-    await writeFile(
-      workbench.configuration,
-      JSON.stringify({
-        execution_environments: {
-          profiles: { isolated: { backend: "docker", image, pull: "never" } },
-        },
-      }),
-    );
+    await configure({});
     await window.command("Caisson: Choose Environment");
     await window.choose("isolated", "isolated");
     await window.notification("new session on isolated; the one on local stays").waitFor();
@@ -123,6 +115,11 @@ describe("in a real workbench", () => {
     await agent.call(session, "present_artifact", { path: "report.md" });
     await window.row("Artifacts", "dot.png").click();
     await window.tab("dot.png").waitFor();
+    const image = workbench.page
+      .frameLocator("iframe.webview.ready")
+      .frameLocator("iframe#active-frame");
+    await image.locator("img.main-image, .image img, img").first().waitFor();
+    await picture("image");
     await window.row("Artifacts", "report.md").click();
     await window.tab(/Preview report\.md/).waitFor();
     const preview = workbench.page
@@ -135,8 +132,72 @@ describe("in a real workbench", () => {
     await window.theme("Dark Modern");
   });
 
+  it("compares two versions, and shows what is no text as bytes", async () => {
+    await agent.call(session, "write_file", {
+      path: "report.md",
+      content: "# Findings\n\nAll ill.\n",
+    });
+    await agent.call(session, "present_artifact", { path: "report.md" });
+    await agent.call(session, "write_file", {
+      path: "blob.bin",
+      content: "AAEC/w==",
+      encoding: "base64",
+    });
+    await agent.call(session, "present_artifact", { path: "blob.bin" });
+    await window.row("Artifacts", "blob.bin").click();
+    await window.editor.filter({ hasText: /00000000\s+00\s01\s02\sff/ }).waitFor();
+    await window.row("Artifacts", "report.md").first().click({ button: "right" });
+    await window.takeFromMenu("Compare Artifacts");
+    await window.choose("report.md", "report.md");
+    await window.tab("report.md (versions)").waitFor();
+    await workbench.page.locator(".monaco-diff-editor").filter({ hasText: "ill" }).waitFor();
+  });
+
+  it("looks into the environment, by a file's name", async () => {
+    await window.command("Caisson: Open Environment File");
+    await window.choose("greeting", "greeting.txt");
+    await window.tab("greeting.txt").waitFor();
+    await window.editor.filter({ hasText: /hello\sthere/ }).waitFor();
+    await workbench.page.keyboard.type("x");
+    await workbench.page
+      .locator(".monaco-editor-overlaymessage", { hasText: /read-only/ })
+      .waitFor();
+  });
+
+  it("gives language models the session's tools", async () => {
+    const said = await agent.invokeTool("caisson_read_file", { path: "greeting.txt" });
+    expect(said.join("")).toContain("hello there");
+  });
+
+  it("says what is wrong and what to do, and never how it came about", async () => {
+    await configure({ broken: { backend: "docker", image: "no-such-image:1", pull: "never" } });
+    await window.command("Caisson: Choose Environment");
+    await window.choose("broken", "broken");
+    const message = window
+      .notification("no-such-image:1")
+      .filter({ hasText: "Choose Environment" });
+    await message.waitFor();
+    expect(await message.textContent()).not.toMatch(/\n\s+at |goroutine|undefined/);
+    await picture("error");
+    await window.status.filter({ hasText: "isolated" }).waitFor(); // the window's own is untouched
+    await window.command("Notifications: Clear All Notifications");
+  });
+
+  it("reports on its health", async () => {
+    await window.command("Caisson: Show Doctor Report");
+    await window.tab("Caisson Doctor Report").waitFor();
+    await window.editor.filter({ hasText: /local:\sconfinement/ }).waitFor();
+    await picture("doctor");
+  });
+
   it("asks before what a rule wants confirmed, and takes closing for no", async () => {
-    await configureGuard();
+    const rule = {
+      tools: ["shell.bash"],
+      match: { command: "echo should *" },
+      action: "confirm",
+      reason: "Somebody looks at this.",
+    };
+    await configure({ guarded: { backend: "local" } }, { rules: [rule] });
     const asked = await agent.open("guarded");
     const call = agent.call(asked, "bash", { command: "echo should not run" });
     const failure = expect(call).rejects.toThrow(AgentError);
@@ -144,6 +205,11 @@ describe("in a real workbench", () => {
     await picture("confirmation");
     await workbench.page.keyboard.press("Escape");
     await failure;
+
+    const again = agent.call(asked, "bash", { command: "echo should run" });
+    await window.dialog.filter({ hasText: "echo should run" }).waitFor();
+    await window.dialog.locator(".monaco-button", { hasText: "Allow Once" }).click();
+    expect((await again).structuredContent).toMatchObject({ stdout: "should run\n" });
   });
 
   it("has everything back after the service was killed", async () => {
@@ -168,32 +234,19 @@ describe("in a real workbench", () => {
     await window.showCaisson();
     await window.status.filter({ hasText: "isolated" }).waitFor();
     await window.row("Processes", "survivor").filter({ hasText: "running" }).waitFor();
-    await window.row("Artifacts", "report.md").waitFor();
+    await window.row("Artifacts", "dot.png").waitFor();
     agent = await Agent.connect(workbench.socket);
     expect((await agent.open()).id).toBe(session.id);
   });
 });
 
-async function configureGuard(): Promise<void> {
-  await writeFile(
-    workbench.configuration,
-    JSON.stringify({
-      execution_environments: {
-        profiles: {
-          isolated: { backend: "docker", image, pull: "never" },
-          guarded: { backend: "local" },
-        },
-      },
-      guard: {
-        rules: [
-          {
-            tools: ["shell.bash"],
-            match: { command: "echo should *" },
-            action: "confirm",
-            reason: "Somebody looks at this.",
-          },
-        ],
-      },
-    }),
-  );
+/** Writes the user's configuration: a container, the profiles and the guard. */
+async function configure(profiles: object, guard?: object): Promise<void> {
+  await mkdir(dirname(workbench.configuration), { recursive: true });
+  const isolated = { backend: "docker", image, pull: "never" };
+  const configuration = {
+    execution_environments: { profiles: { isolated, ...profiles } },
+    ...(guard === undefined ? {} : { guard }),
+  };
+  await writeFile(workbench.configuration, JSON.stringify(configuration));
 }

@@ -70,6 +70,18 @@ export class Window {
     return this.page.locator(".terminal-wrapper.active .xterm");
   }
 
+  /** Takes a line of the open context menu, which takes no click in its first moment. */
+  async takeFromMenu(text: string): Promise<void> {
+    const item = this.page.locator(".context-view .action-menu-item").filter({ hasText: text });
+    await item.hover();
+    await this.page.keyboard.press("Enter");
+  }
+
+  /** The text of the editor that is shown. */
+  get editor(): Locator {
+    return this.page.locator(".editor-group-container.active .view-lines");
+  }
+
   /** The title of the editor that is open. */
   tab(name: string | RegExp): Locator {
     return this.page.locator(".tabs-container .tab").filter({ hasText: name });

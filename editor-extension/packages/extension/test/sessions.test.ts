@@ -102,6 +102,28 @@ describe("Sessions", () => {
     await service.stop();
   });
 
+  it("does not keep a session that could not be opened", async () => {
+    let tell: (session: Session) => void = () => undefined;
+    const memory = new TestMemory();
+    let sessions!: Sessions;
+    const script: Script = {
+      "session/list": () => ({ sessions: [] }),
+      "session/open": () => {
+        tell(session("s9", { state: "connecting" }));
+        tell(session("s9", { state: "closed" }));
+        throw new Error("there is no such image");
+      },
+    };
+    const { service, services } = testService([script], (c) => sessions.listen(c));
+    sessions = new Sessions(service, memory);
+    await service.ensure();
+    tell = (changed) => services[0]?.notify("session/changed", { session: changed });
+    await expect(sessions.openNew(folder)).rejects.toThrow("no such image");
+    expect(sessions.list()).toEqual([]);
+    expect(sessions.rememberedOf(folder)).toBeUndefined();
+    await service.stop();
+  });
+
   it("forgets a deleted session", async () => {
     const memory = new TestMemory();
     const { service } = testService([opening()]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { dump } from "../src/model/hex.js";
-import { age, bytes, status, wentWrong } from "../src/model/words.js";
+import { age, asSentence, bytes, status, wentWrong } from "../src/model/words.js";
 import { process } from "./things.js";
 
 describe("words", () => {
@@ -36,6 +36,14 @@ describe("words", () => {
   ])("%o is told as %s", (over, text, wrong) => {
     expect(status(process("p", over))).toBe(text);
     expect(wentWrong(process("p", over))).toBe(wrong);
+  });
+
+  it.each([
+    ["", ""],
+    ["the image is not there", "The image is not there."],
+    ["Is it there?", "Is it there?"],
+  ])("%j as a sentence is %j", (text, sentence) => {
+    expect(asSentence(text)).toBe(sentence);
   });
 
   it("dumps bytes", () => {

@@ -49,10 +49,9 @@ export class ArtifactFiles implements vscode.FileSystemProvider {
     return artifact;
   }
 
+  /** By the path alone: what shows an image adds a query. */
   private lookUp(uri: vscode.Uri): Artifact | undefined {
-    return this.caisson.artifacts
-      .list()
-      .find((a) => vscode.Uri.parse(a.uri).toString() === uri.toString());
+    return this.caisson.artifacts.list().find((a) => vscode.Uri.parse(a.uri).path === uri.path);
   }
 
   readDirectory(uri: vscode.Uri): never {

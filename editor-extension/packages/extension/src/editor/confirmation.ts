@@ -1,6 +1,7 @@
 import type { GuardConfirmParams, GuardConfirmResult } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
+import { asSentence } from "../model/words.js";
 import { folderName } from "./sessionTree.js";
 
 /** Of a longer argument only the beginning is shown, in characters. */
@@ -34,13 +35,16 @@ export class Confirmations {
   private async ask(params: GuardConfirmParams): Promise<GuardConfirmResult> {
     const session = this.caisson.sessions.get(params.sessionId);
     const where = session === undefined ? "" : ` in ${session.profile} (${folderName(session)})`;
-    const detail = [params.reason, subject(params)].filter((part) => part !== "").join("\n\n");
+    const detail = [asSentence(params.reason), subject(params)]
+      .filter((part) => part !== "")
+      .join("\n\n");
     const answer = await vscode.window.showWarningMessage(
       `An agent wants to run ${params.tool}${where}.`,
       { modal: true, detail },
+      // The first has the focus: whoever is typing when the question comes denies.
+      deny,
       once,
       always,
-      deny,
     );
     switch (answer) {
       case once:

@@ -1,6 +1,7 @@
 import type { Kind } from "@caisson/protocol";
 import * as vscode from "vscode";
 import { Untrusted } from "../caisson.js";
+import { asSentence } from "../model/words.js";
 import { type ServiceError, serviceError } from "../service/errors.js";
 
 /** What a person can do about an error: a button and the command behind it. */
@@ -54,16 +55,8 @@ export async function report(thrown: unknown): Promise<void> {
 }
 
 /** The error and its hint as one text. */
-export function sentence(error: ServiceError): string {
-  if (error.hint === undefined || error.hint === "") {
-    return error.message;
-  }
-  const message = /[.!?]$/.test(error.message) ? error.message : `${error.message}.`;
-  return `${message} ${capital(error.hint)}`;
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+export function sentence({ message, hint }: ServiceError): string {
+  return [message, hint ?? ""].map(asSentence).join(" ").trim();
 }
 
 async function offer(

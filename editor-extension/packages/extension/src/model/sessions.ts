@@ -116,17 +116,21 @@ export class Sessions implements Disposable {
 
   /** Opens a new session for the folder, which uses it from now on. */
   async openNew(folder: string, options: OpenOptions = {}): Promise<Session> {
-    const { session } = await this.service.request(
-      "session/open",
-      {
-        workspace: folder,
-        ...(options.profile === undefined ? {} : { profile: options.profile }),
-        connect: options.connect ?? true,
-      },
-      { token: options.token, progress: options.progress },
-    );
-    this.use(folder, session);
-    return session;
+    const params = {
+      workspace: folder,
+      ...(options.profile === undefined ? {} : { profile: options.profile }),
+      connect: options.connect ?? true,
+    };
+    try {
+      const { token, progress } = options;
+      const { session } = await this.service.request("session/open", params, { token, progress });
+      this.use(folder, session);
+      return session;
+    } catch (thrown) {
+      // The service told of the session while it tried, and has forgotten it.
+      await this.load().catch(() => undefined);
+      throw thrown;
+    }
   }
 
   /** Opens a session that exists, with its environment. */

@@ -2,6 +2,15 @@ import type { Process, Session } from "@caisson/protocol";
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB"];
 
+/** A text with a capital at its beginning and a stop at its end; "" stays as it is. */
+export function asSentence(text: string): string {
+  if (text === "") {
+    return text;
+  }
+  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?:…]$/.test(begun) ? begun : `${begun}.`;
+}
+
 /** A number of bytes for people: three digits at most and a unit. */
 export function bytes(n: number): string {
   let unit = 0;
