@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -64,38 +63,6 @@ func (b *splitter) end() {
 	}
 	b.cur.Reset()
 	b.begun, b.many, b.output = false, false, nil
-}
-
-// globbed marks the globs of a text.
-func globbed(text string) string {
-	if !strings.ContainsAny(text, "*?[") {
-		return text
-	}
-	var out strings.Builder
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; c {
-		case '*':
-			out.WriteRune(anyChars)
-		case '?':
-			out.WriteRune(anyChar)
-		case '[':
-			end := strings.IndexByte(text[i+1:], ']')
-			if end == 0 { // []x] and []]: the first ] is a member
-				if more := strings.IndexByte(text[i+2:], ']'); more >= 0 {
-					end = more + 1
-				}
-			}
-			if end <= 0 {
-				out.WriteByte(c)
-				continue
-			}
-			out.WriteRune(anyChar)
-			i += end + 1
-		default:
-			out.WriteByte(c)
-		}
-	}
-	return out.String()
 }
 
 // fields expands words as the arguments of a command.
@@ -233,87 +200,6 @@ func (w *walker) lit(sh *shell, b *splitter, text string, first, quoted bool) {
 		i += n - 1
 	}
 	flush()
-}
-
-// unquoteDouble takes the backslashes out of text in double quotes.
-func unquoteDouble(text string) string {
-	if !strings.Contains(text, `\`) {
-		return text
-	}
-	var out strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) && strings.IndexByte("$`\"\\\n", text[i+1]) >= 0 {
-			i++
-			if text[i] == '\n' {
-				continue
-			}
-		}
-		out.WriteByte(text[i])
-	}
-	return out.String()
-}
-
-// unescape decodes the escapes of $'…' and, without quotes, of printf and echo -e.
-func unescape(text string, quotes bool) string {
-	if !strings.Contains(text, `\`) {
-		return text
-	}
-	var out strings.Builder
-	number := func(i, base, most int) (int, int) { // digits behind i
-		n, v := 0, 0
-		for n < most && i+n < len(text) {
-			d, err := strconv.ParseUint(text[i+n:i+n+1], base, 8)
-			if err != nil {
-				break
-			}
-			v, n = v*base+int(d), n+1
-		}
-		return v, n
-	}
-	plain := map[byte]byte{'a': 7, 'b': 8, 'e': 27, 'E': 27, 'f': 12, 'n': 10, 'r': 13, 't': 9, 'v': 11, '\\': '\\'}
-	for i := 0; i < len(text); i++ {
-		if text[i] != '\\' || i+1 >= len(text) {
-			out.WriteByte(text[i])
-			continue
-		}
-		i++
-		c := text[i]
-		switch b, ok := plain[c]; {
-		case ok:
-			out.WriteByte(b)
-		case quotes && (c == '\'' || c == '"' || c == '?'):
-			out.WriteByte(c)
-		case c == 'x':
-			if v, n := number(i+1, 16, 2); n > 0 {
-				out.WriteByte(byte(v))
-				i += n
-			}
-		case c == 'u' || c == 'U':
-			most := 4
-			if c == 'U' {
-				most = 8
-			}
-			if v, n := number(i+1, 16, most); n > 0 && v <= utf8.MaxRune {
-				out.WriteRune(rune(v))
-				i += n
-			}
-		case c == 'c' && i+1 < len(text):
-			i++
-			out.WriteByte(text[i] & 0x1f)
-		case '0' <= c && c <= '7':
-			most := 3
-			if !quotes && c == '0' {
-				most = 4
-			}
-			v, n := number(i, 8, most)
-			out.WriteByte(byte(v))
-			i += n - 1
-		default:
-			out.WriteByte('\\')
-			out.WriteByte(c)
-		}
-	}
-	return strings.ReplaceAll(out.String(), "\x00", "")
 }
 
 // isList reports whether the only part is "$@" or "${array[@]}", which may be no
@@ -558,98 +444,4 @@ func (w *walker) arithmetic(sh *shell, x syntax.ArithmExpr) {
 		}
 		return true
 	})
-}
-
-// braces are the words that one with {a,b} and {1..3} in it becomes.
-func (w *walker) braces(word *syntax.Word) []*syntax.Word {
-	// SplitBraces changes the word, which may be expanded again.
-	own := &syntax.Word{Parts: slices.Clone(word.Parts)}
-	if !syntax.SplitBraces(own) {
-		return []*syntax.Word{word}
-	}
-	all, ok := braced(own.Parts, maxBraces)
-	if !ok {
-		return []*syntax.Word{{Parts: []syntax.WordPart{&syntax.Lit{Value: string(anything)}}}}
-	}
-	return all
-}
-
-// braced are the words of these parts, at most most.
-func braced(parts []syntax.WordPart, most int) ([]*syntax.Word, bool) {
-	all := []*syntax.Word{{}}
-	for _, part := range parts {
-		exp, ok := part.(*syntax.BraceExp)
-		if !ok {
-			for _, word := range all {
-				word.Parts = append(word.Parts, part)
-			}
-			continue
-		}
-		var choices []*syntax.Word
-		if exp.Sequence {
-			if choices, ok = sequence(exp, most); !ok {
-				return nil, false
-			}
-		} else {
-			for _, elem := range exp.Elems {
-				more, ok := braced(elem.Parts, most)
-				if !ok || len(choices)+len(more) > most {
-					return nil, false
-				}
-				choices = append(choices, more...)
-			}
-		}
-		if len(all)*len(choices) > most {
-			return nil, false
-		}
-		var next []*syntax.Word
-		for _, word := range all {
-			for _, choice := range choices {
-				next = append(next, &syntax.Word{Parts: append(slices.Clone(word.Parts), choice.Parts...)})
-			}
-		}
-		all = next
-	}
-	return all, true
-}
-
-// sequence is {1..5}, {a..e} and both with a step.
-func sequence(exp *syntax.BraceExp, most int) ([]*syntax.Word, bool) {
-	if len(exp.Elems) < 2 {
-		return nil, false
-	}
-	from, to := exp.Elems[0].Lit(), exp.Elems[1].Lit()
-	a, errA := strconv.Atoi(from)
-	b, errB := strconv.Atoi(to)
-	letters := errA != nil || errB != nil
-	if letters {
-		if len(from) != 1 || len(to) != 1 {
-			return nil, false
-		}
-		a, b = int(from[0]), int(to[0])
-	}
-	step := 1
-	if len(exp.Elems) > 2 {
-		n, err := strconv.Atoi(exp.Elems[2].Lit())
-		if err != nil {
-			return nil, false
-		}
-		step = max(1, max(n, -n))
-	}
-	if a > b {
-		step = -step
-	}
-	if (b-a)/step < 0 || (b-a)/step >= most {
-		return nil, false
-	}
-	var all []*syntax.Word
-	for i := range (b-a)/step + 1 {
-		v := a + i*step
-		text := strconv.Itoa(v)
-		if letters {
-			text = string(rune(v))
-		}
-		all = append(all, &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{Value: text}}})
-	}
-	return all, true
 }

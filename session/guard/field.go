@@ -122,6 +122,9 @@ func resolve(dir, p string) string {
 			names = append(names, name)
 		}
 	}
+	if rooted && len(names) >= 3 && names[0] == "proc" && names[2] == "root" {
+		names = names[3:] // the root by another name
+	}
 	clean := strings.Join(names, "/")
 	if rooted {
 		return "/" + clean

@@ -93,6 +93,13 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 	values, code := strings.Fields(r.values), strings.Fields(r.code)
 	ran := false
 	skip := r.skip
+	// Code may also stand behind the other words, as in su root -c code.
+	for i, a := range args {
+		if i+1 < len(args) && slices.Contains(code, a.text) {
+			w.code(sh.child(), args[i+1].text, stdin)
+			ran = true
+		}
+	}
 	for len(args) > 0 {
 		arg := args[0].text
 		name, value, cut := strings.Cut(arg, "=")
@@ -413,26 +420,28 @@ func (w *walker) container(sh *shell, args []field, stdin string) string {
 	return string(anything)
 }
 
-// awk follows the texts that a program of awk gives to a shell.
-func (w *walker) awk(sh *shell, args []field) {
-	for _, a := range args {
-		rest := a.text
+// calls follows the texts that a program in another language gives to a shell, where
+// they stand in it. What it makes up, as all else that it does, is not looked at.
+func (w *walker) calls(sh *shell, program string, functions ...string) {
+	for _, function := range functions {
+		rest := program
 		for {
-			_, after, ok := strings.Cut(rest, "system(")
+			_, after, ok := strings.Cut(rest, function)
 			if !ok {
 				break
 			}
-			rest = after
-			text, ok := strings.CutPrefix(strings.TrimSpace(rest), `"`)
-			code, tail, closed := strings.Cut(text, `"`)
-			if !ok || !closed {
-				w.give("awk", "it runs commands that are only known then")
+			rest = strings.TrimSpace(after)
+			if rest == "" || rest[0] != '"' && rest[0] != '\'' {
 				continue
 			}
-			if !strings.HasPrefix(strings.TrimSpace(tail), ")") {
-				code += string(anything)
+			text, tail, closed := strings.Cut(rest[1:], rest[:1])
+			if !closed {
+				continue
 			}
-			w.code(sh.child(), code, unread)
+			if tail = strings.TrimSpace(tail); !strings.HasPrefix(tail, ")") && !strings.HasPrefix(tail, ",") {
+				text += string(anything) // something is put behind it
+			}
+			w.code(sh.child(), text, unread)
 		}
 	}
 }

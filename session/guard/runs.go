@@ -153,6 +153,9 @@ func (w *walker) builtin(sh *shell, program string, fields []field, stdin string
 		if open(stdin) && (len(args) == 0 || len(args) == 1 && args[0].text == "-") {
 			w.give(program, "it reads a program that is only known when it runs")
 		}
+		for _, a := range args {
+			w.calls(sh, a.text, "system(", "popen(", "execSync(", "exec(", "shell_exec(", "passthru(", "subprocess.run(", "subprocess.call(", "check_output(", "check_call(", "Popen(")
+		}
 		return string(anything), true
 	case "curl", "wget":
 		for i, a := range args {
@@ -246,7 +249,9 @@ func (w *walker) builtin(sh *shell, program string, fields []field, stdin string
 			return "", true
 		}
 	case "awk", "gawk", "mawk", "nawk":
-		w.awk(sh, args)
+		for _, a := range args {
+			w.calls(sh, a.text, "system(")
+		}
 	case "sudo", "doas":
 		if len(args) == 1 && (args[0].text == "-s" || args[0].text == "-i") {
 			return w.shell(sh, "sh", nil, stdin), true
@@ -283,123 +288,6 @@ func (w *walker) changeDir(sh *shell, args []field) {
 		return
 	}
 	sh.dir = limited(resolve(sh.dir, target))
-}
-
-// evaluate follows code in this shell.
-func (w *walker) evaluate(sh *shell, text, stdin string) {
-	if sh.depth > maxDepth {
-		w.give("the line", "its code makes code too deep")
-		return
-	}
-	w.code(sh, text, stdin)
-}
-
-// source follows a file of commands.
-func (w *walker) source(sh *shell, args []field, stdin string) {
-	if len(args) == 0 {
-		return
-	}
-	w.evaluate(sh, w.file(sh, args[0], stdin), stdin)
-}
-
-// file is the code in a file. One that was there before the line is a program as
-// any other: what it does is not looked at.
-func (w *walker) file(sh *shell, f field, stdin string) string {
-	switch {
-	case f.output != nil:
-		return *f.output
-	case f.text == "-", f.text == "/dev/stdin", f.text == "/dev/fd/0", f.text == "/proc/self/fd/0":
-		return stdin
-	}
-	text := sh.content(f.text)
-	if text == string(outside) && known(f.text) || strings.HasPrefix(text, copied) {
-		return ""
-	}
-	if !known(f.text) && !open(f.text) {
-		return "" // a file of somebody's, by a name from the environment or a glob
-	}
-	return text
-}
-
-// shell follows a shell that is started.
-func (w *walker) shell(sh *shell, program string, args []field, stdin string) string {
-	inner := sh.child()
-	inner.zero = program
-	if inner.depth > maxDepth {
-		w.give("the line", "its shells start shells too deep")
-		return string(anything)
-	}
-	inline := false
-	for len(args) > 0 {
-		arg := args[0].text
-		if !strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "+") || arg == "-" || arg == "--" {
-			break
-		}
-		args = args[1:]
-		switch {
-		case arg == "--rcfile", arg == "--init-file", arg == "-o", arg == "+o", arg == "-O", arg == "+O":
-			if len(args) > 0 {
-				args = args[1:]
-			}
-		case arg == "--version", arg == "--help":
-			return string(outside)
-		case open(arg):
-			w.give(program+" "+arg, "its flags are only known when it runs")
-			inline = true
-		case strings.HasPrefix(arg, "--command="):
-			w.code(inner, strings.TrimPrefix(arg, "--command="), stdin)
-			return string(anything)
-		case arg == "--command":
-			inline = true
-		case !strings.HasPrefix(arg, "--") && strings.Contains(arg, "o"): // such as -eo pipefail
-			if len(args) > 0 {
-				args = args[1:]
-			}
-			inline = inline || arg[0] == '-' && strings.Contains(arg, "c")
-		case !strings.HasPrefix(arg, "--") && strings.Contains(arg, "c") && arg[0] == '-':
-			inline = true
-		case !strings.HasPrefix(arg, "--") && strings.Contains(arg, "s") && arg[0] == '-':
-			inner.params = args
-			w.typed(inner, program, stdin)
-			return string(anything)
-		}
-	}
-	if len(args) > 0 && (args[0].text == "--" || args[0].text == "-" && len(args) > 1) {
-		args = args[1:]
-	}
-	switch {
-	case len(args) == 0 || args[0].text == "-":
-		w.typed(inner, program, stdin)
-	case inline:
-		if len(args) > 1 {
-			inner.zero, inner.params = args[1].text, args[2:]
-		}
-		if args[0].many && !known(args[0].text) {
-			w.give(program+" -c …", "it is code that is only known when it runs")
-			break
-		}
-		w.code(inner, args[0].text, stdin)
-	case args[0].many && open(args[0].text):
-		w.give(program+" …", "which code it runs is only known then")
-	default:
-		inner.zero, inner.params = args[0].text, args[1:]
-		w.code(inner, w.file(sh, args[0], stdin), stdin)
-	}
-	return string(anything)
-}
-
-// typed follows a shell that reads its commands from its standard input.
-func (w *walker) typed(sh *shell, program, stdin string) {
-	if stdin == string(outside) {
-		return // a file that was there before
-	}
-	if open(stdin) {
-		w.give(program, "it reads commands that are only known when it runs")
-		if stdin == string(anything) {
-			return
-		}
-	}
-	w.code(sh, stdin, string(anything))
 }
 
 // setOptions follows set.
@@ -496,154 +384,4 @@ func (s *shell) copy(args []field) {
 	}
 	s.files[to] = text
 	s.files[to+"/"+base(from)] = text // where it is a directory
-}
-
-// output is what well-known programs print.
-func output(sh *shell, program string, args []field, stdin string) string {
-	words := texts(args)
-	plain := func() []string {
-		return slices.DeleteFunc(slices.Clone(words), func(s string) bool { return strings.HasPrefix(s, "-") })
-	}
-	switch program {
-	case "echo":
-		return echo(words)
-	case "printf":
-		return printf(words)
-	case "true", ":", "false", "test", "[", "mkdir", "rm", "touch", "chmod", "sleep", "export", "exit", "return", "break", "continue", "wait", "rmdir":
-		return ""
-	case "pwd":
-		return sh.dir + "\n"
-	case "mktemp":
-		return string(below) + "\n"
-	case "cat", "head", "tail", "sort", "uniq", "grep", "egrep", "fgrep", "rg", "shuf", "tac":
-		if program == "rg" || slices.ContainsFunc(words, func(s string) bool {
-			return strings.HasPrefix(s, "-") && !strings.HasPrefix(s, "--") && strings.Contains(s, "l")
-		}) && strings.HasSuffix(program, "grep") {
-			return "./" + string(outside)
-		}
-		if files := plain(); program == "cat" && len(files) > 0 {
-			out := ""
-			for _, f := range files {
-				text := sh.content(f)
-				if text == string(outside) {
-					text = string(anything) // now it is what is in it that counts
-				}
-				out += text
-			}
-			return limited(out)
-		}
-		if stdin == unread {
-			return string(anything)
-		}
-		return stdin
-	case "ls":
-		for _, f := range plain() {
-			if !known(f) || strings.HasPrefix(f, "/") && slices.ContainsFunc(words, func(s string) bool { return strings.HasPrefix(s, "-") && strings.Contains(s, "d") }) {
-				return strings.Join(plain(), "\n") + "\n"
-			}
-		}
-		return "./" + string(outside)
-	case "dirname":
-		return string(someDir) + "\n"
-	case "basename":
-		if p := plain(); len(p) == 1 && known(p[0]) {
-			return base(p[0]) + "\n"
-		}
-	case "realpath", "readlink":
-		if p := plain(); len(p) == 1 && !open(p[0]) {
-			return resolve(sh.dir, p[0]) + "\n"
-		}
-	case "date", "whoami", "id", "uname", "hostname", "nproc", "seq", "wc", "pgrep", "pidof", "lsof", "arch", "tty", "stat", "du":
-		return string(outside)
-	case "yes":
-		return strings.Join(words, " ") + "\n"
-	}
-	return string(anything)
-}
-
-func echo(words []string) string {
-	newline, escapes := "\n", false
-	for len(words) > 0 && len(words[0]) > 1 && words[0][0] == '-' && strings.Trim(words[0][1:], "neE") == "" {
-		if strings.Contains(words[0], "n") {
-			newline = ""
-		}
-		if strings.Contains(words[0], "e") {
-			escapes = true
-		}
-		words = words[1:]
-	}
-	text := strings.Join(words, " ")
-	if escapes {
-		text = unescape(text, false)
-	}
-	return limited(text + newline)
-}
-
-// printf is what a format with %s, %b and %% makes of its words.
-func printf(words []string) string {
-	if len(words) > 0 && words[0] == "--" {
-		words = words[1:]
-	}
-	if len(words) == 0 {
-		return ""
-	}
-	format, rest := unescape(words[0], false), words[1:]
-	var out strings.Builder
-	for {
-		before := len(rest)
-		for i := 0; i < len(format); i++ {
-			if format[i] != '%' || i+1 >= len(format) {
-				out.WriteByte(format[i])
-				continue
-			}
-			i++
-			word := ""
-			if len(rest) > 0 && format[i] != '%' {
-				word, rest = rest[0], rest[1:]
-			}
-			switch format[i] {
-			case '%':
-				out.WriteByte('%')
-			case 's':
-				out.WriteString(word)
-			case 'b':
-				out.WriteString(unescape(word, false))
-			case 'd', 'i':
-				out.WriteString(word)
-			default:
-				return string(anything)
-			}
-		}
-		if len(rest) == 0 || len(rest) == before || out.Len() > maxText {
-			break
-		}
-	}
-	return limited(out.String())
-}
-
-// interpreted follows a job's script: shells are followed, other interpreters are
-// programs as any other.
-func (w *walker) interpreted(sh *shell, job script) {
-	b := &splitter{ifs: " \t\n"}
-	b.quoted("")
-	fields := literal(strings.Fields(job.Interpreter))
-	if len(fields) == 0 {
-		return
-	}
-	last := fields[len(fields)-1].text
-	w.note(sh, fields)
-	name := base(last)
-	for _, f := range fields {
-		if isShell(base(f.text)) {
-			name = base(f.text)
-		}
-	}
-	if isShell(name) {
-		inner := sh.child()
-		w.line(inner, job.Source)
-	}
-}
-
-func isShell(name string) bool {
-	return slices.Contains([]string{"bash", "sh", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "rbash", "fish", "yash"}, name)
 }

@@ -19,6 +19,9 @@ type shell struct {
 	zero     string
 	dir      string // with marks
 	depth    int
+	// locals are what the variables of the function that runs were outside of it, nil
+	// for those that were not; nil itself outside of functions.
+	locals map[string]*variable
 	// files are what commands wrote into files of these names, with marks. All
 	// shells of a line share them.
 	files map[string]string
@@ -46,7 +49,39 @@ func (s *shell) fork() *shell {
 	c.vars, c.exported, c.funcs = maps.Clone(s.vars), maps.Clone(s.exported), maps.Clone(s.funcs)
 	c.aliases = maps.Clone(s.aliases)
 	c.params = slices.Clone(s.params)
+	c.locals = maps.Clone(s.locals)
 	return &c
+}
+
+// localise keeps what variables are outside of the function that declares them.
+func (s *shell) localise(list []*syntax.Assign) {
+	if s.locals == nil {
+		return
+	}
+	for _, a := range list {
+		if a.Name == nil {
+			if a.Value != nil && strings.HasPrefix(a.Value.Lit(), "-") && strings.Contains(a.Value.Lit(), "g") {
+				return // declare -g
+			}
+			continue
+		}
+		name := a.Name.Value
+		if _, ok := s.locals[name]; ok {
+			continue
+		}
+		s.locals[name] = nil
+		if v, ok := s.vars[name]; ok {
+			s.locals[name] = &v
+		}
+	}
+}
+
+// same reports whether what follows would run as after o.
+func (s *shell) same(o *shell) bool {
+	return s.dir == o.dir && s.allOut == o.allOut &&
+		maps.EqualFunc(s.vars, o.vars, func(a, b variable) bool { return a.array == b.array && slices.Equal(a.list, b.list) }) &&
+		maps.Equal(s.funcs, o.funcs) && maps.Equal(s.aliases, o.aliases) &&
+		slices.EqualFunc(s.params, o.params, func(a, b field) bool { return a.text == b.text && a.many == b.many })
 }
 
 // child is a shell that is a program of its own: of the variables it has those

@@ -18,8 +18,15 @@ type walker struct {
 	words int // that were expanded
 	spent bool
 	base  string // where the call's relative paths begin
-	// called are functions that were called.
-	called map[*syntax.Stmt]bool
+	// declared are all functions, and called those that were called.
+	declared []declared
+	called   map[*syntax.Stmt]bool
+}
+
+// declared is a function and the shell that declared it.
+type declared struct {
+	sh   *shell
+	body *syntax.Stmt
 }
 
 func newWalker() *walker { return &walker{called: map[*syntax.Stmt]bool{}} }
@@ -46,14 +53,14 @@ func (w *walker) give(what, why string) {
 }
 
 // line follows a whole shell line and, at last, the functions in it that nothing
-// called.
+// called: other programs may.
 func (w *walker) line(sh *shell, text string) {
 	w.code(sh, text, unread)
-	for _, name := range slices.Sorted(maps.Keys(sh.funcs)) {
-		if body := sh.funcs[name]; !w.called[body] {
-			inner := sh.fork()
-			inner.params = []field{{text: string(outside), many: true}}
-			w.call(inner, body, unread)
+	for i := 0; i < len(w.declared); i++ { // they may declare more
+		d := w.declared[i]
+		if !w.called[d.body] {
+			d.sh.params = []field{{text: string(outside), many: true}}
+			w.call(d.sh, d.body, unread)
 		}
 	}
 }
@@ -154,7 +161,11 @@ func (w *walker) stmt(sh *shell, s *syntax.Stmt, stdin string) string {
 		}
 	}
 	if s.Cmd == nil {
-		return ""
+		// $(<file) is what is in the file.
+		if stdin == string(outside) {
+			return string(anything)
+		}
+		return stdin
 	}
 	var out string
 	if s.Background {
@@ -273,6 +284,7 @@ func (w *walker) cmd(sh *shell, c syntax.Command, stdin string) string {
 		sh.merge(ends...)
 		return string(anything)
 	case *syntax.FuncDecl:
+		w.declared = append(w.declared, declared{sh.fork(), c.Body})
 		for _, name := range append(slices.Clone(c.Names), c.Name) {
 			if name != nil {
 				sh.funcs[name.Value] = c.Body
@@ -341,199 +353,10 @@ func (w *walker) binary(sh *shell, c *syntax.BinaryCmd, stdin string) string {
 	return limited(out)
 }
 
-// branches follows if, elif and else.
-func (w *walker) branches(sh *shell, c *syntax.IfClause, stdin string) string {
-	out := w.stmts(sh, c.Cond, stdin)
-	then := sh.fork()
-	a := w.stmts(then, c.Then, stdin)
-	b := ""
-	if c.Else != nil {
-		if len(c.Else.Cond) == 0 {
-			b = w.stmts(sh, c.Else.Then, stdin)
-		} else {
-			b = w.branches(sh, c.Else, stdin)
-		}
-	}
-	sh.merge(then)
-	switch {
-	case a == b:
-		return limited(out + a)
-	case a == "", b == "":
-		return limited(out + a + b)
-	}
-	return string(anything)
-}
-
-// loop follows code that runs any number of times.
-func (w *walker) loop(sh *shell, body []*syntax.Stmt, stdin string) string {
-	before := sh.fork()
-	// What it sets may be set when it begins again.
-	for _, s := range body {
-		syntax.Walk(s, func(n syntax.Node) bool {
-			if a, ok := n.(*syntax.Assign); ok && a.Name != nil {
-				sh.forget(a.Name.Value)
-			}
-			return true
-		})
-	}
-	w.stmts(sh, body, stdin)
-	if sh.dir != before.dir {
-		// Each turn goes further.
-		sh.dir = string(anything)
-		w.stmts(sh, body, stdin)
-	}
-	sh.merge(before)
-	return string(anything)
-}
-
-// forLoop follows a loop over words turn by turn, if they are few.
-func (w *walker) forLoop(sh *shell, c *syntax.ForClause, stdin string) string {
-	words, ok := c.Loop.(*syntax.WordIter)
-	if !ok {
-		if l, ok := c.Loop.(*syntax.CStyleLoop); ok {
-			for _, x := range []syntax.ArithmExpr{l.Init, l.Cond, l.Post} {
-				w.arithmetic(sh, x)
-			}
-		}
-		return w.loop(sh, c.Do, stdin)
-	}
-	list := sh.params
-	if words.InPos.IsValid() {
-		list = w.fields(sh, words.Items)
-	}
-	if len(list) > maxTurns {
-		list = []field{{text: string(anything)}}
-	}
-	if c.Select {
-		list = append(slices.Clone(list), field{})
-	}
-	before := sh.fork()
-	var out strings.Builder
-	for _, f := range list {
-		sh.set(words.Name.Value, f.text)
-		var text string
-		if f.many || len(list) == 1 && !known(f.text) {
-			text = w.turn(sh, words.Name.Value, f.text, c.Do, stdin)
-		} else {
-			text = w.stmts(sh, c.Do, stdin)
-		}
-		if out.Len()+len(text) > maxText {
-			out.Reset()
-			text = string(anything)
-		}
-		out.WriteString(text)
-	}
-	if len(list) != 1 {
-		sh.merge(before)
-	}
-	return limited(out.String())
-}
-
-// turn is one of any number of turns of a loop.
-func (w *walker) turn(sh *shell, name, text string, body []*syntax.Stmt, stdin string) string {
-	before := sh.fork()
-	w.stmts(sh, body, stdin)
-	if sh.dir != before.dir && sh.dir != string(anything) {
-		sh.dir = either(sh.dir, before.dir)
-		sh.set(name, text)
-		w.stmts(sh, body, stdin)
-	}
-	sh.merge(before)
-	return string(anything)
-}
-
-// assign sets variables.
-func (w *walker) assign(sh *shell, list []*syntax.Assign) {
-	for _, a := range list {
-		if a.Name == nil {
-			continue
-		}
-		name := a.Name.Value
-		if a.Index != nil {
-			w.arithmetic(sh, a.Index)
-			w.value(sh, a.Value)
-			sh.vars[name] = variable{list: []string{string(anything)}, array: true}
-			continue
-		}
-		if a.Array != nil {
-			w.array(sh, a)
-			continue
-		}
-		if a.Naked {
-			continue
-		}
-		text := w.value(sh, a.Value)
-		if strings.HasPrefix(text, "~") && a.Value != nil {
-			text = string(home) + text[1:]
-		}
-		if a.Append {
-			if _, ok := sh.vars[name]; ok || name == "PATH" || text == "" {
-				text = sh.lookup(name) + text
-			} else {
-				text = string(outside) + text
-			}
-		}
-		sh.set(name, text)
-		if slices.Contains(codeSettings, name) && a.Value != nil {
-			w.code(sh.fork(), text, unread)
-		}
-	}
-}
-
 // codeSettings are variables whose values other programs run.
 var codeSettings = []string{
 	"GIT_SSH_COMMAND", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_EXTERNAL_DIFF", "GIT_ASKPASS", "PAGER", "EDITOR", "VISUAL",
 	"PROMPT_COMMAND", "MANPAGER", "LESSOPEN", "RSYNC_RSH", "SSH_ASKPASS",
-}
-
-func (w *walker) array(sh *shell, a *syntax.Assign) {
-	v := variable{array: true}
-	if a.Append {
-		v.list = slices.Clone(sh.vars[a.Name.Value].list)
-	}
-	for _, e := range a.Array.Elems {
-		if e.Index != nil {
-			w.arithmetic(sh, e.Index)
-			w.value(sh, e.Value)
-			v.list = []string{string(anything)}
-			continue
-		}
-		for _, f := range w.fields(sh, []*syntax.Word{e.Value}) {
-			v.list = append(v.list, f.text)
-		}
-	}
-	if len(v.list) > maxBraces {
-		v.list = []string{string(anything)}
-	}
-	sh.vars[a.Name.Value] = v
-}
-
-// declare follows declare, local, export, readonly and their like.
-func (w *walker) declare(sh *shell, c *syntax.DeclClause) string {
-	export := c.Variant.Value == "export"
-	words := []string{c.Variant.Value}
-	for _, a := range c.Args {
-		if a.Name == nil {
-			text := w.value(sh, a.Value)
-			words = append(words, text)
-			if strings.HasPrefix(text, "-") && strings.Contains(text, "x") {
-				export = true
-			}
-			if name, value, ok := strings.Cut(text, "="); ok && syntax.ValidName(name) {
-				sh.set(name, value)
-			} else if !known(text) || strings.HasPrefix(text, "-") && strings.Contains(text, "n") {
-				w.give(strings.Join(words, " "), "which variables it sets is not known")
-			}
-			continue
-		}
-		words = append(words, a.Name.Value)
-		if export {
-			sh.exported[a.Name.Value] = true
-		}
-	}
-	w.assign(sh, c.Args)
-	w.note(sh, literal(words))
-	return ""
 }
 
 // simple follows a simple command.
@@ -570,9 +393,9 @@ func (w *walker) simple(sh *shell, c *syntax.CallExpr, stdin string) string {
 		}
 	}
 	exported := maps.Clone(sh.exported)
-	depth := sh.depth
+	depth, locals := sh.depth, sh.locals
 	*sh = *inner
-	sh.exported, sh.depth = exported, depth
+	sh.exported, sh.depth, sh.locals = exported, depth, locals
 	return out
 }
 
@@ -581,13 +404,23 @@ func (w *walker) note(sh *shell, fields []field) {
 	w.found = append(w.found, command{fields: slices.Clone(fields), dir: sh.dir, base: w.base})
 }
 
-// call follows the body of a function. It has variables that are local only where
-// it says so, which is not looked at.
+// call follows the body of a function. Its local variables end with it.
 func (w *walker) call(sh *shell, body *syntax.Stmt, stdin string) string {
 	w.called[body] = true
 	if sh.depth > maxDepth {
 		w.give("the line", "its functions call one another too deep")
 		return string(anything)
 	}
-	return w.stmt(sh, body, stdin)
+	outer := sh.locals
+	sh.locals = map[string]*variable{}
+	out := w.stmt(sh, body, stdin)
+	for name, v := range sh.locals {
+		if v != nil {
+			sh.vars[name] = *v
+		} else {
+			delete(sh.vars, name)
+		}
+	}
+	sh.locals = outer
+	return out
 }

@@ -1,0 +1,158 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+)
+
+// evaluate follows code in this shell.
+func (w *walker) evaluate(sh *shell, text, stdin string) {
+	if sh.depth > maxDepth {
+		w.give("the line", "its code makes code too deep")
+		return
+	}
+	w.code(sh, text, stdin)
+}
+
+// source follows a file of commands.
+func (w *walker) source(sh *shell, args []field, stdin string) {
+	if len(args) == 0 {
+		return
+	}
+	w.evaluate(sh, w.file(sh, args[0], stdin), stdin)
+}
+
+// file is the code in a file. One that was there before the line is a program as
+// any other: what it does is not looked at.
+func (w *walker) file(sh *shell, f field, stdin string) string {
+	switch {
+	case f.output != nil:
+		return *f.output
+	case f.text == "-", f.text == "/dev/stdin", f.text == "/dev/fd/0", f.text == "/proc/self/fd/0":
+		return stdin
+	}
+	text := sh.content(f.text)
+	if text == string(outside) && known(f.text) || strings.HasPrefix(text, copied) {
+		return ""
+	}
+	if !known(f.text) && !open(f.text) {
+		return "" // a file of somebody's, by a name from the environment or a glob
+	}
+	return text
+}
+
+// shell follows a shell that is started.
+func (w *walker) shell(sh *shell, program string, args []field, stdin string) string {
+	inner := sh.child()
+	inner.zero = program
+	if inner.depth > maxDepth {
+		w.give("the line", "its shells start shells too deep")
+		return string(anything)
+	}
+	inline := false
+	for _, name := range []string{"BASH_ENV", "ENV"} { // a file that it reads at first
+		if _, ok := inner.vars[name]; ok {
+			w.code(inner, w.file(sh, field{text: inner.lookup(name)}, stdin), stdin)
+		}
+	}
+	for len(args) > 0 {
+		arg := args[0].text
+		if !strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "+") || arg == "-" || arg == "--" {
+			break
+		}
+		args = args[1:]
+		switch {
+		case arg == "--rcfile", arg == "--init-file", arg == "-o", arg == "+o", arg == "-O", arg == "+O":
+			if len(args) > 0 {
+				if strings.HasPrefix(arg, "--") {
+					w.code(inner, w.file(sh, args[0], stdin), stdin)
+				}
+				args = args[1:]
+			}
+		case arg == "--version", arg == "--help":
+			return string(outside)
+		case open(arg):
+			w.give(program+" "+arg, "its flags are only known when it runs")
+			inline = true
+		case strings.HasPrefix(arg, "--command="):
+			w.code(inner, strings.TrimPrefix(arg, "--command="), stdin)
+			return string(anything)
+		case arg == "--command":
+			inline = true
+		case !strings.HasPrefix(arg, "--") && strings.Contains(arg, "o"): // such as -eo pipefail
+			if len(args) > 0 {
+				args = args[1:]
+			}
+			inline = inline || arg[0] == '-' && strings.Contains(arg, "c")
+		case !strings.HasPrefix(arg, "--") && strings.Contains(arg, "c") && arg[0] == '-':
+			inline = true
+		case !strings.HasPrefix(arg, "--") && strings.Contains(arg, "s") && arg[0] == '-':
+			inner.params = args
+			w.typed(inner, program, stdin)
+			return string(anything)
+		}
+	}
+	if len(args) > 0 && (args[0].text == "--" || args[0].text == "-" && len(args) > 1) {
+		args = args[1:]
+	}
+	switch {
+	case len(args) == 0 || args[0].text == "-":
+		w.typed(inner, program, stdin)
+	case inline:
+		if len(args) > 1 {
+			inner.zero, inner.params = args[1].text, args[2:]
+		}
+		if args[0].many && !known(args[0].text) {
+			w.give(program+" -c …", "it is code that is only known when it runs")
+			break
+		}
+		w.code(inner, args[0].text, stdin)
+	case args[0].many && open(args[0].text):
+		w.give(program+" …", "which code it runs is only known then")
+	default:
+		inner.zero, inner.params = args[0].text, args[1:]
+		w.code(inner, w.file(sh, args[0], stdin), stdin)
+	}
+	return string(anything)
+}
+
+// typed follows a shell that reads its commands from its standard input.
+func (w *walker) typed(sh *shell, program, stdin string) {
+	if stdin == string(outside) {
+		return // a file that was there before
+	}
+	if open(stdin) {
+		w.give(program, "it reads commands that are only known when it runs")
+		if stdin == string(anything) {
+			return
+		}
+	}
+	w.code(sh, stdin, string(anything))
+}
+
+// interpreted follows a job's script: shells are followed, other interpreters are
+// programs as any other.
+func (w *walker) interpreted(sh *shell, job script) {
+	b := &splitter{ifs: " \t\n"}
+	b.quoted("")
+	fields := literal(strings.Fields(job.Interpreter))
+	if len(fields) == 0 {
+		return
+	}
+	last := fields[len(fields)-1].text
+	w.note(sh, fields)
+	name := base(last)
+	for _, f := range fields {
+		if isShell(base(f.text)) {
+			name = base(f.text)
+		}
+	}
+	if isShell(name) {
+		inner := sh.child()
+		w.line(inner, job.Source)
+	}
+}
+
+func isShell(name string) bool {
+	return slices.Contains([]string{"bash", "sh", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "rbash", "fish", "yash"}, name)
+}
