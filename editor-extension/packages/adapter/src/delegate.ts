@@ -204,6 +204,7 @@ class Relay {
       throw new AdapterError(
         "protocolMismatch",
         `the peer speaks protocol ${version}; this adapter speaks ${VERSION}`,
+        { hint: `delegate to a program that speaks protocol ${VERSION}` },
       );
     }
     const { root } = answer;

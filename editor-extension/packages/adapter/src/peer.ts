@@ -132,8 +132,11 @@ export class Peer {
   }
 
   /** Gives the peer up: everything in flight has an unknown outcome. Only the first reason counts. */
-  fail(error: Error): void {
+  fail(reason: Error): void {
     if (this.#error !== undefined) return;
+    const error = reason.message.includes(this.#options.token)
+      ? new Error(this.#clean(reason.message))
+      : reason;
     this.#error = error;
     for (const [id, call] of this.#calls) {
       const unknown = outcomeUnknown(call.method, error);
@@ -143,6 +146,21 @@ export class Peer {
     }
     this.#ended.resolve();
     this.#options.onFailure(error);
+  }
+
+  /** The error that the peer answered with. */
+  #refusal(frame: Frame): AdapterError {
+    const { message, kind, hint, path, retryable } = peerError(frame.error, frame.detail);
+    return new AdapterError(kind, this.#clean(message), {
+      hint: this.#clean(hint),
+      path,
+      retryable,
+    });
+  }
+
+  /** What a peer said, without its token, which is nobody's but the two's. */
+  #clean(text: string): string {
+    return text.replaceAll(this.#options.token, "[token]");
   }
 
   async #send(id: string, call: Call, request: PeerRequest): Promise<void> {
@@ -228,7 +246,7 @@ export class Peer {
     const call = this.#calls.get(frame.id);
     if (call === undefined || call.inbox !== undefined) return;
     if (frame.error !== "") {
-      call.reply.reject(peerError(frame.error, frame.detail));
+      call.reply.reject(this.#refusal(frame));
       return;
     }
     const data = frame.data ?? empty;
@@ -266,7 +284,7 @@ export class Peer {
   #piece(frame: Frame): void {
     const call = this.#calls.get(frame.id);
     if (call?.inbox === undefined) return;
-    if (frame.error !== "") call.inbox.abort(peerError(frame.error, frame.detail));
+    if (frame.error !== "") call.inbox.abort(this.#refusal(frame));
     else call.inbox.receive(frame.raw);
     if (call.inbox.complete) this.#forget(frame.id, call);
   }

@@ -1,4 +1,6 @@
 import { once } from "node:events";
+import { closeSync, openSync } from "node:fs";
+import { devNull } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import { aborter, Deferred } from "./body.js";
 import { AdapterError } from "./errors.js";
@@ -58,7 +60,7 @@ export async function run(backend: Backend, options: RunOptions = {}): Promise<v
   const fail = (error: Error): void => {
     finish(error);
     writer.fail(error);
-    output.destroy();
+    hangUp(output);
   };
   const server = new Server(backend, {
     writer,
@@ -86,6 +88,22 @@ export async function run(backend: Backend, options: RunOptions = {}): Promise<v
   const [first] = errors;
   if (errors.length > 1) throw new AggregateError(errors, errors.map((e) => e.message).join("; "));
   if (first !== undefined) throw first;
+}
+
+/**
+ * Ends the output at once for whoever reads it. Node never closes the process's own,
+ * whose reader would learn of nothing before the exit.
+ */
+function hangUp(output: Writable): void {
+  const own = output === process.stdout && output.writableLength === 0;
+  output.destroy();
+  if (!own || process.platform === "win32") return;
+  try {
+    closeSync(1);
+    openSync(devNull, "w"); // in its place, so that no file of the adapter's gets there
+  } catch {
+    // the exit ends it
+  }
 }
 
 /** Reads frames until told to stop; what is no frame, and the end, finish the connection. */

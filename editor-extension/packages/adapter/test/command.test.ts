@@ -1,6 +1,9 @@
-import { PassThrough } from "node:stream";
+import { once } from "node:events";
+import { PassThrough, type Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { delegate, type Initialize, run } from "../src/index.js";
+import { alive } from "./alive.js";
 import { Far } from "./far.js";
 import { collect, Host } from "./host.js";
 
@@ -72,6 +75,27 @@ describe("a command", () => {
     await dying.initialize("/r");
     dying.send({ id: "1", method: "x", data: {} });
     expect((await dying.done)?.message).toContain("exit code 4");
+  });
+
+  it("that fails and lives on is told of at once, not when its grace is over", async () => {
+    const babbling = `setInterval(() => undefined, 1000);
+      handle = (id, method) =>
+        method === "pid" ? say({ id, data: process.pid }) : process.stdout.write("no frame\\n");`;
+    const audit = fileURLToPath(new URL("../examples/dist/audit/main.js", import.meta.url));
+    const host = Host.start([
+      process.execPath,
+      audit,
+      ...["--log", "/dev/null", "--grace-ms", "1500"],
+      "--",
+      ...script(babbling),
+    ]);
+    expect((await host.initialize("/r")).error).toBe("");
+    const pid = (await host.call("1", "pid", {})).data as number;
+    const ended = once(host.child.stdout as Readable, "end");
+    host.send({ id: "2", method: "x", data: {} });
+    await ended;
+    expect(await alive(pid)).toBe(true); // it has its grace
+    expect((await host.done)?.message).toContain("was killed");
   });
 
   it("that does not end in its grace is killed", async () => {

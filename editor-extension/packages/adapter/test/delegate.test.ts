@@ -109,6 +109,24 @@ describe("initialize", () => {
     },
   );
 
+  it.each([
+    ["an error", (id: string, said: string) => JSON.stringify({ id, error: `what is ${said}` })],
+    ["no frame", (_: string, said: string) => `{"id":"none","data":{}}\nwhat is ${said}`],
+  ])("of a peer that says its token in %s does not tell it", async (_, answer) => {
+    const far = new Far();
+    const host = Host.serve(delegate(far.options));
+    const ready = host.initialize("/r");
+    const { id } = await far.asked("initialize");
+    const said = Buffer.concat(far.heard).toString("utf8");
+    const secret = /[0-9a-f]{64}/.exec(said)?.[0] ?? "";
+    expect(secret).toHaveLength(64);
+    far.host.line(answer(id, secret));
+    const { error } = await ready;
+    expect(error).toContain("what is [token]");
+    expect(error).not.toContain(secret);
+    await host.end();
+  });
+
   it("of a peer that dies fails", async () => {
     const far = new Far();
     const host = Host.serve(delegate(far.options));

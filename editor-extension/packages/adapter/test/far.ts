@@ -7,11 +7,17 @@ import { type Got, Host } from "./host.js";
 export class Far {
   readonly input = new PassThrough();
   readonly output = new PassThrough();
+  /** All that it was sent. */
+  readonly heard: Buffer[] = [];
   readonly close = vi.fn(() => {
     this.output.end();
   });
   readonly host = new Host(this.output, this.input, Promise.resolve(undefined));
   #answered = 0;
+
+  constructor() {
+    this.input.on("data", (piece: Buffer) => this.heard.push(piece));
+  }
 
   get options(): DelegateOptions {
     const { input, output, close } = this;
