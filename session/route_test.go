@@ -610,3 +610,37 @@ func TestIDsInEvents(t *testing.T) {
 		}
 	}
 }
+
+// A project's limits hold in every environment of the session, and one that cannot
+// hold them is an error.
+func TestProjectOfPlaces(t *testing.T) {
+	r := newDividedRig(t)
+	s := r.start()
+	file := filepath.Join(r.folder, ".caisson.json")
+	r.write(file, `{"execution": {"timeout": "3s"}, "limits": {"memory_mb": 32, "filesystem": "read_only"}}`)
+	_, _, err := s.Open(t.Context(), session.OpenRequest{Workspace: r.folder}, nil)
+	wantKind(t, err, tool.Unsupported)
+	if at, ok := errors.AsType[*session.PlaceError](err); !ok || at.Profile != "local" {
+		t.Errorf("the error is about %+v", at)
+	}
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "full"})
+	s.call(v.ID, "bash", `{}`)
+	s.call(v.ID, "lint", `{}`)
+	opened := r.world.opened()
+	if len(opened) != 3 {
+		t.Fatalf("opened %v", r.openedProfiles())
+	}
+	for _, b := range opened {
+		p := b.Profile
+		if p.Timeout.String() != "3s" || p.MaxPermissionMode != tool.ReadOnly || p.Memory != 32<<20 && p.MaxMemoryPages != 512 {
+			t.Errorf("%s has %+v", p.Name, p)
+		}
+	}
+	// It can choose a profile and send no tool anywhere.
+	r.write(file, `{"execution_environments": {"overrides": {"shell.*": "local"}}}`)
+	_, _, err = s.Open(t.Context(), session.OpenRequest{Workspace: r.folder}, nil)
+	wantKind(t, err, tool.ConfigInvalid)
+	if !strings.Contains(err.Error(), "only tighten") {
+		t.Errorf("got %v", err)
+	}
+}

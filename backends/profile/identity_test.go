@@ -116,6 +116,12 @@ func TestConstrain(t *testing.T) {
 		{"pids", docker, profile.Limits{PidsLimit: 10}, "", func(p profile.Profile) bool { return p.PidsLimit == 10 }, false},
 		{"more pids are met", docker, profile.Limits{PidsLimit: 513}, "", func(p profile.Profile) bool { return p.PidsLimit == 512 }, true},
 		{"pids of modal", minimal[profile.Modal], profile.Limits{PidsLimit: 10}, tool.Unsupported, nil, false},
+		{"memory of a guest", minimal[profile.WASM], profile.Limits{Memory: 1<<20 + 1}, "", func(p profile.Profile) bool { return p.MaxMemoryPages == 16 }, false},
+		{"more memory of a guest is met", minimal[profile.WASM], profile.Limits{Memory: 1 << 30}, "", func(p profile.Profile) bool { return p.MaxMemoryPages == 1024 }, true},
+		{"less memory than a page", minimal[profile.WASM], profile.Limits{Memory: 1}, tool.Unsupported, nil, false},
+		{"a guest has one thread", minimal[profile.WASM], profile.Limits{CPUs: 1}, "", func(profile.Profile) bool { return true }, true},
+		{"a part of it", minimal[profile.WASM], profile.Limits{CPUs: 0.5}, tool.Unsupported, nil, false},
+		{"no processes and no programs", minimal[profile.WASM], profile.Limits{PidsLimit: 1, TmpfsNoexec: &yes, Network: "none"}, "", func(profile.Profile) bool { return true }, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -272,5 +278,23 @@ func TestNearest(t *testing.T) {
 		if got := profile.Nearest(name, known); got != want {
 			t.Errorf("%q: %q", name, got)
 		}
+	}
+}
+
+// What is made for one use is gone after it, whatever its profile keeps.
+func TestOneOff(t *testing.T) {
+	p := parse(t, `{"backend":"docker","image":"a","container_policy":"persistent"}`)
+	if !p.Shared || !p.Persistent {
+		t.Fatalf("parsed %+v", p)
+	}
+	one := p.OneOff()
+	if one.Shared || one.Persistent || one.ContainerPolicy != profile.PolicyPerSession || one.Image != "a" {
+		t.Errorf("got %+v", one)
+	}
+	if one.Identity(store, "a") == one.Identity(store, "b") {
+		t.Error("two uses have one environment")
+	}
+	if each := parse(t, `{"backend":"docker","image":"a","container_policy":"per_call"}`).OneOff(); each.ContainerPolicy != profile.PolicyPerCall {
+		t.Errorf("got %+v", each)
 	}
 }

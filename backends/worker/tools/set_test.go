@@ -184,3 +184,15 @@ func TestDescriptions(t *testing.T) {
 		t.Errorf("a full set describes %d tools", n)
 	}
 }
+
+// Who routes calls by their names knows the groups of all tools that there are.
+func TestGroups(t *testing.T) {
+	for _, d := range Descriptions() {
+		if got := tool.GroupOf(d.Name); got != d.Group {
+			t.Errorf("%s is taken for one of %s, and is one of %s", d.Name, got, d.Group)
+		}
+	}
+	if got := tool.GroupOf("another"); got != tool.GroupPlugins {
+		t.Errorf("another tool is taken for one of %s", got)
+	}
+}
