@@ -113,6 +113,8 @@ describe("in a real workbench", () => {
     });
     await agent.call(session, "present_artifact", { path: "dot.png" });
     await agent.call(session, "present_artifact", { path: "report.md" });
+    // All rows are there: none moves away from under the pointer.
+    await window.row("Artifacts", "report.md").waitFor();
     await window.row("Artifacts", "dot.png").click();
     await window.tab("dot.png").waitFor();
     const image = workbench.page
@@ -144,6 +146,7 @@ describe("in a real workbench", () => {
       encoding: "base64",
     });
     await agent.call(session, "present_artifact", { path: "blob.bin" });
+    await window.row("Artifacts", "blob.bin").waitFor();
     await window.row("Artifacts", "blob.bin").click();
     await window.editor.filter({ hasText: /00000000\s+00\s01\s02\sff/ }).waitFor();
     await window.row("Artifacts", "report.md").first().click({ button: "right" });
