@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -39,4 +40,37 @@ func TestEngineIsConfined(t *testing.T) {
 			t.Errorf("%s was written (%v)", path, err)
 		}
 	}
+}
+
+// TestServiceKilledInputHeld is TestServiceKilled where somebody else holds the input
+// of the engine: it ends with the thread that started it.
+func TestServiceKilledInputHeld(t *testing.T) {
+	cmd, pid := service(t)
+	input, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/0", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := 0
+	for _, end := range ends {
+		if to, err := os.Readlink(end); err == nil && to == input {
+			f, err := os.OpenFile(end, os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			held++
+		}
+	}
+	if held == 0 {
+		t.Fatal("the service's end of the engine's input was not found")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	gone(t, pid)
 }

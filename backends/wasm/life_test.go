@@ -161,14 +161,15 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestServiceKilled kills a service while its guest runs: the engine, which has
-// nobody to answer to, goes with it.
-func TestServiceKilled(t *testing.T) {
+// service starts a service whose guest runs, and returns it with the process id of
+// its engine.
+func service(t *testing.T) (*exec.Cmd, int) {
+	t.Helper()
 	dir := t.TempDir()
-	running := filepath.Join(dir, "running")
 	input, err := json.Marshal(map[string]any{
 		"Binding": binding(t, pure(t, preopen(dir, "")+`,"max_fuel":1000000000000000,"max_execution_time":"1h"`)),
-		"Request": request(t, "hold", "/work/running"), "Engine": options(t).Executable, "Cache": options(t).CacheDir, "Running": running,
+		"Request": request(t, "hold", "/work/running"), "Engine": options(t).Executable, "Cache": options(t).CacheDir,
+		"Running": filepath.Join(dir, "running"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -177,25 +178,34 @@ func TestServiceKilled(t *testing.T) {
 	if err := os.WriteFile(file, input, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	service := exec.Command(os.Args[0], "service", file)
-	service.Stderr = os.Stderr
-	out, err := service.StdoutPipe()
+	cmd := exec.Command(os.Args[0], "service", file)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := service.Start(); err != nil {
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	killed := service.Process.Kill()
-	if err != nil || killed != nil {
-		t.Fatal(err, killed)
+	if err != nil {
+		t.Fatal(err, cmd.Process.Kill(), cmd.Wait())
 	}
-	_ = service.Wait() // killed
 	pid, err := strconv.Atoi(strings.TrimSpace(line))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return cmd, pid
+}
+
+// TestServiceKilled kills a service while its guest runs: the engine, which has
+// nobody to answer to, goes with it.
+func TestServiceKilled(t *testing.T) {
+	cmd, pid := service(t)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
 	gone(t, pid)
 }
 
