@@ -312,6 +312,12 @@ func TestModulesGo(t *testing.T) {
 	}
 	later = 2 * time.Hour
 	s.register("other", "", "other")
+	n := s.open(session.OpenRequest{Workspace: r.folder})
+	if list, err := s.RegisteredTools(t.Context()); err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	} else if info, err := os.Stat(r.plugins.Path(list[0].SHA256)); err != nil || time.Until(info.ModTime()) < time.Hour {
+		t.Errorf("a module that a session was just opened with is of %v, %v", info.ModTime(), err)
+	}
 	if _, err := s.Prune(t.Context(), session.PruneRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -324,8 +330,8 @@ func TestModulesGo(t *testing.T) {
 	if _, err := r.plugins.Blob(p.SHA256); err == nil {
 		t.Error("it stays when no session has it")
 	}
-	if list, err := s.RegisteredTools(t.Context()); err != nil || len(list) != 1 || list[0].Problem != nil {
-		t.Errorf("%+v, %v", list, err)
+	if got := s.call(n.ID, "other", `{}`); got.IsError {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -521,6 +527,28 @@ func TestPacks(t *testing.T) {
 	n := s.open(session.OpenRequest{Workspace: r.folder, Profile: "box"})
 	if all := s.tools(n.ID); all["lint"].Name != "" || all["bash"].Group != tool.GroupShell {
 		t.Errorf("it has %v", all)
+	}
+}
+
+// A pack's tool stands for a built-in one wherever that goes, and is listed once.
+func TestPackHidesElsewhere(t *testing.T) {
+	r, _ := newPacksRig(t)
+	text, err := os.ReadFile(r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.NewReplacer(
+		`"plugins.*": "pure"`, `"shell.*": "plain"`,
+		`"image": "a"`, `"image": "a", "host_workspace": "${workspaceFolder}"`, `"image": "b"`, `"image": "b", "host_workspace": "${workspaceFolder}"`,
+	).Replace(string(text))
+	r.write(r.config, changed)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder})
+	if d := s.tools(v.ID)["bash"]; d.Profile != "box" || d.Group != tool.GroupPlugins {
+		t.Errorf("it is listed as %+v", d)
+	}
+	if got := s.call(v.ID, "bash", `{"x":1}`); got.Content[0].String() != "of a pack" || got.Profile != "box" {
+		t.Errorf("%+v", got)
 	}
 }
 
