@@ -212,6 +212,17 @@ func TestNoAdapter(t *testing.T) {
 	}
 }
 
+// TestInterrupted: whoever ends the check has not found out anything.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	o := patient("/bin/sh", "-c", "cat >/dev/null")
+	o.Progress = func(string) { cancel() }
+	if _, err := Run(ctx, o); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "no adapter") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestSlowAdapter: who waits for a first reply is told so, once.
 func TestSlowAdapter(t *testing.T) {
 	t.Parallel()

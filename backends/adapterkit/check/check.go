@@ -256,6 +256,9 @@ func (r *run) acquaint(ctx context.Context) (*peer, error) {
 			p.wedged.Store(true)
 			p.close()
 		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		return nil, fmt.Errorf("%s: %s%s", trouble, v.Detail, v.proof())
 	}
 	return p, nil
