@@ -177,6 +177,13 @@ func (s *live) admit(ctx context.Context, p *place, x *Execution) (settle func()
 
 // admitInto checks the lists of commands of the place's profile, where it has some.
 func (s *live) admitInto(ctx context.Context, p *place, x *Execution) error {
+	if x.admission.tool == "" {
+		switch tool.GroupOf(x.Tool) {
+		case tool.GroupShell, tool.GroupGit, tool.GroupProcess:
+		default:
+			return nil // it runs no commands
+		}
+	}
 	lists, err := s.lists(p.saved.Profile)
 	if err != nil || lists == nil {
 		return err

@@ -11,7 +11,6 @@ import (
 // jsonObject is a call's arguments, decoded one level deep.
 type jsonObject struct {
 	members map[string]json.RawMessage
-	compact []byte
 }
 
 var errArguments = errors.New("the arguments are no JSON object whose members stand once")
@@ -23,12 +22,7 @@ func (o *jsonObject) read(raw []byte) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
 	}
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, raw); err != nil {
-		return errArguments
-	}
-	o.compact = compact.Bytes()
-	d := json.NewDecoder(bytes.NewReader(o.compact))
+	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return errArguments
 	}
@@ -46,6 +40,9 @@ func (o *jsonObject) read(raw []byte) error {
 			return errArguments
 		}
 		o.members[name] = v
+	}
+	if _, err := d.Token(); err != nil || d.More() {
+		return errArguments
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -30,16 +31,16 @@ func (q *questions) init() {
 }
 
 func keyOf(c Call, verdicts []verdict) key {
-	compact := c.Arguments
-	var v jsonObject
-	if err := v.read(c.Arguments); err == nil {
-		compact = v.compact
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, c.Arguments); err != nil {
+		compact.Reset()
+		compact.Write(c.Arguments)
 	}
 	var rules []string
 	for _, v := range verdicts {
 		rules = append(rules, v.place())
 	}
-	raw, err := json.Marshal([]any{c.Tool, c.Actor, c.Mode, c.Dir, string(compact), rules})
+	raw, err := json.Marshal([]any{c.Tool, c.Actor, c.Mode, c.Dir, compact.String(), rules})
 	if err != nil { // texts have a JSON form
 		return key{}
 	}

@@ -165,6 +165,9 @@ func TestLinesAreBounded(t *testing.T) {
 			if v.action == Allow {
 				t.Errorf("allowed")
 			}
+			if name == "deep" && !strings.Contains(v.unknown, "too deep") {
+				t.Errorf("it was parsed: %s", v.unknown)
+			}
 		})
 	}
 }
