@@ -100,6 +100,7 @@ func TestUnwinding(t *testing.T) {
 	leave := when(void, op(opReturn))
 	for name, after := range map[string][]byte{
 		"at once":           cat(get(0), i32(depth), op(i32GtS), leave),
+		"by a branch":       cat(op(opNop), block(void, get(0), brIf(0), get(0), leave)),
 		"in an arm, or not": cat(get(0), i32(depth+1), op(i32LtU), either(void, nil, cat(get(0), leave, op(opNop)))),
 	} {
 		a := assemble()
