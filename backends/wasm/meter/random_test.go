@@ -289,4 +289,18 @@ func TestHostPaid(t *testing.T) {
 			t.Errorf("with %d of fuel the host was called %d times, want %d", fuel, len(o.host), paid)
 		}
 	}
+
+	// Nor through a table.
+	a = assemble()
+	a.host("log", "i:i")
+	a.table('r', 1)
+	a.function("run", "i", "", get(0), when(void, op(opNop, opNop, opNop, opNop), i32(5), i32(0), op(opCallIndirect), u(a.typ("i:i")), u(0), op(opDrop)))
+	a.elements(0, "log")
+	module = instrumented(t, a.bytes())
+	const arm, all = 2, 10
+	for fuel, want := range map[uint64]int{arm: 0, all - 1: 0, all: 1} {
+		if o := h.run(t, module, fuel, 1, 1); len(o.host) != want {
+			t.Errorf("with %d of fuel the host was called %d times through a table, want %d", fuel, len(o.host), want)
+		}
+	}
 }
