@@ -62,8 +62,12 @@ func (m *Manager) RunCode(ctx context.Context, r CodeRequest) (backends.CodeResu
 	if err != nil {
 		return backends.CodeResult{}, err
 	}
-	err = s.execute(ctx, p, x, func(ctx context.Context, _ *Execution) error {
+	err = s.execute(ctx, p, x, func(ctx context.Context, x *Execution) error {
 		result, err = p.runCode(ctx, r)
+		x.admission.output = int64(len(result.Value))
+		for _, line := range result.Logs {
+			x.admission.output += int64(len(line))
+		}
 		return err
 	})
 	return result, err

@@ -77,6 +77,9 @@ func (w *walker) fields(sh *shell, words []*syntax.Word) []field {
 			b := &splitter{ifs: separators(sh)}
 			w.parts(sh, b, one.Parts, false)
 			b.end()
+			for _, f := range b.fields {
+				w.bytes += len(f.text)
+			}
 			all = append(all, b.fields...)
 		}
 	}
@@ -98,6 +101,7 @@ func (w *walker) value(sh *shell, word *syntax.Word) string {
 	}
 	b := &splitter{assign: true, ifs: separators(sh)}
 	w.parts(sh, b, word.Parts, false)
+	w.bytes += b.cur.Len()
 	return limited(b.cur.String())
 }
 

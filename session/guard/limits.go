@@ -15,6 +15,12 @@ const (
 	maxSteps = 4000
 	// maxExpansions bounds the words of one line, expanded ones counted each time.
 	maxExpansions = 40_000
+	// maxVariables is how many variables, functions and aliases a line may have, of
+	// which each shell inside has a copy.
+	maxVariables = 256
+	// maxExpanded bounds the text of all words of one line, expanded each time, in
+	// bytes.
+	maxExpanded = 2 << 20
 	// maxDepth bounds shells inside shells, functions inside functions.
 	maxDepth = 24
 	// maxNesting bounds brackets inside brackets of one line: the parser recurses.

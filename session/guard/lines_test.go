@@ -146,7 +146,16 @@ func TestOtherCommands(t *testing.T) {
 
 // A line that would take long to follow is given up soon, and a person is asked.
 func TestLinesAreBounded(t *testing.T) {
+	var variables strings.Builder
+	for i := range 4500 {
+		fmt.Fprintf(&variables, "v%d= ", i)
+	}
 	for name, line := range map[string]string{
+		"shells":    variables.String() + ";" + strings.Repeat("(:);", 3000),
+		"branches":  variables.String() + ";" + strings.Repeat("if :;then :;fi;", 1300),
+		"chain":     variables.String() + ";" + strings.Repeat(":&&", 3900) + ":",
+		"aliases":   "alias " + variables.String() + ";" + strings.Repeat("(:);", 3000),
+		"texts":     "x=aaaaaaaaaaaaaaa; " + strings.Repeat("x=$x$x; ", 9) + strings.Repeat(": $x$x $x; ", 1000),
 		"long":      "echo " + strings.Repeat("x", maxLine),
 		"deep":      strings.Repeat("(", 50_000),
 		"nested":    strings.Repeat("$(", 5000) + strings.Repeat(")", 5000),

@@ -48,7 +48,6 @@ func (s *shell) fork() *shell {
 	c := *s
 	c.vars, c.exported, c.funcs = maps.Clone(s.vars), maps.Clone(s.exported), maps.Clone(s.funcs)
 	c.aliases = maps.Clone(s.aliases)
-	c.params = slices.Clone(s.params)
 	c.locals = maps.Clone(s.locals)
 	return &c
 }

@@ -16,6 +16,7 @@ type walker struct {
 	found []command
 	steps int // commands that were followed
 	words int // that were expanded
+	bytes int // that they have
 	spent bool
 	base  string // where the call's relative paths begin
 	// declared are all functions, and called those that were called.
@@ -35,13 +36,15 @@ func newWalker() *walker { return &walker{called: map[*syntax.Stmt]bool{}} }
 func (w *walker) commands() []command {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(w.found, func(c command) bool {
-		key := c.why + "\x00" + c.dir
+		var b strings.Builder
+		b.WriteString(c.why + "\x00" + c.dir)
 		for _, f := range c.fields {
-			key += "\x00" + f.text
+			b.WriteString("\x00" + f.text)
 			if f.many {
-				key += "\x00\x00"
+				b.WriteString("\x00\x00")
 			}
 		}
+		key := b.String()
 		defer func() { seen[key] = true }()
 		return seen[key]
 	})
@@ -243,7 +246,7 @@ func (w *walker) wrote(sh *shell, name, text string) {
 // over reports whether there has been enough work, and notes it once.
 func (w *walker) over(sh *shell) bool {
 	w.steps++
-	if w.steps <= maxSteps && sh.depth <= maxDepth*4 {
+	if w.steps <= maxSteps && sh.depth <= maxDepth*4 && w.bytes <= maxExpanded && len(sh.vars)+len(sh.aliases)+len(sh.funcs) <= maxVariables {
 		return w.spent
 	}
 	if !w.spent {
