@@ -300,3 +300,23 @@ func TestConstraintsOfJobs(t *testing.T) {
 		})
 	}
 }
+
+// A session's network for jobs is a ceiling where the profile itself would allow more.
+func TestNetworkOfJobs(t *testing.T) {
+	r := newRig(t)
+	r.write(r.config, `{"execution_environments": {"profiles": {"net": {"backend": "docker", "image": "a", "network": "enabled"}}}}`)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "net", Constraints: session.Constraints{Scope: "jobs", Network: "none"}})
+	_, err := s.job(session.JobRequest{SessionID: v.ID, Constraints: session.Constraints{Network: "enabled"}})
+	wantKind(t, err, tool.Denied)
+	for _, c := range []session.Constraints{{}, {Network: "none"}} {
+		ran, err := s.job(session.JobRequest{SessionID: v.ID, Constraints: c})
+		if err != nil || ran.b.Profile.Network != "none" || ran.b.Environment == v.EnvironmentID {
+			t.Errorf("ran in %+v, %v", ran.b.Profile, err)
+		}
+	}
+	// Its tools have what the profile has.
+	if got := s.env(v).b.Profile.Network; got != "enabled" {
+		t.Errorf("the session's network is %s", got)
+	}
+}

@@ -162,7 +162,7 @@ func removeLocked(dir string) error {
 		if err != nil {
 			return err
 		}
-		return os.RemoveAll(gone)
+		return removeMoved(gone)
 	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -171,6 +171,18 @@ func removeLocked(dir string) error {
 	for _, e := range entries {
 		if e.Name() != "lock" {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
+// removeMoved removes a directory that was moved away. Whoever was on the way to its
+// lock meanwhile may make that file anew in it, once each, and then goes to the
+// directory that is at the place now.
+func removeMoved(gone string) (err error) {
+	for range lockTries {
+		if err = os.RemoveAll(gone); !errors.Is(err, os.ErrExist) { // which is: not empty
+			return err
 		}
 	}
 	return err
