@@ -194,13 +194,18 @@ func (p *place) checkPacks(ctx context.Context, env backends.Environment) error 
 	if err != nil {
 		return err
 	}
+	found := false
 	for _, d := range list {
 		if d.Group != tool.GroupPlugins {
 			continue
 		}
+		found = true
 		if _, err := plugins.CompileSchema(d.InputSchema); err != nil {
 			return tool.Errorf(tool.Unsupported, "a tool pack cannot be used: the schema of %s %w", d.Name, err)
 		}
+	}
+	if !found {
+		return tool.Errorf(tool.Unsupported, "the tool pack %q cannot be had: environments of %s have no packs", p.saved.Packs[0].Name, p.saved.Profile.Backend)
 	}
 	return nil
 }

@@ -586,6 +586,7 @@ func TestPacksThatFail(t *testing.T) {
 		"not listed": func(_ *rig, p *packBackend) {
 			p.fail = tool.Errorf(tool.Unsupported, `the pack "lint" did not list its tools`)
 		},
+		"ignored":  func(r *rig, p *packBackend) { r.dockerBackend = p.Backend },
 		"a schema": func(_ *rig, p *packBackend) { p.schema = `{"type":"object","$ref":"http://example.org/"}` },
 		"no source": func(r *rig, _ *packBackend) {
 			r.write(r.config, strings.Replace(packsConfig, "SOURCE", "/nowhere/lint.sh", 1))

@@ -27,6 +27,9 @@ import (
 const (
 	// MaxPacks is how many packs one session may have here.
 	MaxPacks = 32
+	// MaxListed is how long the descriptions of all packs of a session may be together,
+	// in bytes: they travel in one frame, and a model reads them all.
+	MaxListed = 4 << 20
 	// listTimeout is how long a pack may take to list its tools: somebody waits for
 	// the session to open.
 	listTimeout = 30 * time.Second
@@ -112,6 +115,9 @@ func (s *Set) Add(ctx context.Context, p tool.Pack, source []byte) ([]tool.Descr
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if size := s.listed(added); size > MaxListed {
+		return nil, tool.Errorf(tool.Unsupported, "with the pack %q the tools of packs take %d bytes to describe, and may take %d", p.Name, size, MaxListed)
+	}
 	for _, t := range added.tools {
 		if other := s.tools[t.Name]; other != nil {
 			return nil, tool.Errorf(tool.InvalidParams, "the packs %q and %q both have a tool called %s", other.Name, p.Name, t.Name)
@@ -122,6 +128,17 @@ func (s *Set) Add(ctx context.Context, p tool.Pack, source []byte) ([]tool.Descr
 	}
 	s.packs = append(s.packs, added)
 	return added.tools, nil
+}
+
+// listed is how long the descriptions of all packs are with one more. The caller
+// holds mu.
+func (s *Set) listed(more *pack) (size int) {
+	for _, p := range append(slices.Clone(s.packs), more) {
+		for _, t := range p.tools {
+			size += len(t.Name) + len(t.Description) + len(t.InputSchema)
+		}
+	}
+	return size
 }
 
 func check(p tool.Pack) error {

@@ -274,7 +274,22 @@ func TestAdd(t *testing.T) {
 			}
 		})
 	}
-	// None of those left anything behind.
+	var refused error
+	for i := range MaxListed/(1<<20) + 2 { // each of nearly 1 MiB
+		line := fmt.Sprintf(`cat >/dev/null; s=$(head -c 65000 /dev/zero | tr '\0' s); printf '{"tools":['; for n in a b c d e f g h i j k l m n o; do printf '{"name":"%%s%d","description":"d","inputSchema":{"type":"object","title":"%%s"}},' $n $s; done; printf '{"name":"z%d","description":"d"}]}'`, i, i)
+		if _, refused = b.Add(t.Context(), tool.Pack{Name: fmt.Sprint("big", i), Command: []string{"sh", "-c", line}}, nil); refused != nil {
+			break
+		}
+	}
+	if refused == nil || !strings.Contains(refused.Error(), "take") {
+		t.Errorf("descriptions without end: %v", refused)
+	}
+}
+
+// What a pack hides is left out of the list.
+func TestBeside(t *testing.T) {
+	b := newBench(t)
+	b.add()
 	names := ""
 	for _, d := range b.Beside([]tool.Description{{Name: "bash"}, {Name: "echo", Group: tool.GroupFile}}) {
 		names += d.Name + " "
