@@ -82,7 +82,7 @@ func (m *Manager) offered(ctx context.Context, c *config.Config) ([]plugins.Plug
 			continue
 		}
 		// A listing of another version is made anew.
-		if p.Tools, err = m.moduleTools(ctx, c, p.SHA256); err != nil {
+		if p.Tools, err = m.moduleTools(ctx, c, p.SHA256, p.Name); err != nil {
 			return nil, ofTool(p.Name, err)
 		}
 		all = append(all, p)
@@ -249,7 +249,7 @@ func (s *live) readPlugin(p store.Plugin) (all []*registered) {
 		_, err = st.Blob(p.SHA256)
 	}
 	if err == nil {
-		list, err = s.m.moduleTools(s.life, config.Empty(), p.SHA256)
+		list, err = s.m.moduleTools(s.life, config.Empty(), p.SHA256, p.Name)
 	}
 	for _, t := range p.Tools {
 		r := &registered{

@@ -57,7 +57,7 @@ func (m *Manager) RegisterTool(ctx context.Context, r RegisterRequest) (plugins.
 	if p.SHA256, err = st.Put(ctx, r.File, plugins.MaxModule, plugins.ModuleHead); err != nil {
 		return plugins.Plugin{}, err
 	}
-	if p.Tools, err = m.moduleTools(ctx, c, p.SHA256); err != nil {
+	if p.Tools, err = m.moduleTools(ctx, c, p.SHA256, r.File); err != nil {
 		return plugins.Plugin{}, err
 	}
 	return p, known(st.Register(ctx, p))
@@ -196,7 +196,7 @@ func (m *Manager) configured(ctx context.Context, c *config.Config, p config.Plu
 		bound.SHA256, err = m.o.Plugins.Put(ctx, p.WASM, plugins.MaxModule, plugins.ModuleHead)
 	}
 	if err == nil {
-		bound.Tools, err = m.moduleTools(ctx, c, bound.SHA256)
+		bound.Tools, err = m.moduleTools(ctx, c, bound.SHA256, p.WASM)
 	}
 	if err != nil {
 		return bound, ofTool(p.Name, err)
@@ -229,8 +229,9 @@ func ofTool(name string, err error) error {
 }
 
 // moduleTools are what a module of the store offers. The first time it is asked,
-// in an environment for that alone, with the limits of the built-in profile.
-func (m *Manager) moduleTools(ctx context.Context, c *config.Config, sum string) (_ []tool.Description, err error) {
+// in an environment for that alone, with the limits of the built-in profile; called is
+// what errors call it.
+func (m *Manager) moduleTools(ctx context.Context, c *config.Config, sum, called string) (_ []tool.Description, err error) {
 	var env backends.Environment
 	var dir string
 	defer func() {
@@ -243,7 +244,7 @@ func (m *Manager) moduleTools(ctx context.Context, c *config.Config, sum string)
 			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}()
-	return m.o.Plugins.Tools(ctx, sum, func() (backends.ModuleRunner, error) {
+	return m.o.Plugins.Tools(ctx, sum, called, func() (backends.ModuleRunner, error) {
 		p := c.Modules()
 		backend, ok := m.o.Registry.Get(p.Backend)
 		if !ok {

@@ -35,8 +35,9 @@ func (s *Store) listing(sum string) ([]tool.Description, error) {
 
 // Tools are what the module of the hash offers. It is asked once: the answer of a
 // module is as unchangeable as the module. runner gives the environment to ask it
-// in. A module that does not list its tools as it should is [tool.InvalidParams].
-func (s *Store) Tools(ctx context.Context, sum string, runner func() (backends.ModuleRunner, error)) ([]tool.Description, error) {
+// in, and called is what errors call the module. One that does not list its tools as it
+// should is [tool.InvalidParams].
+func (s *Store) Tools(ctx context.Context, sum, called string, runner func() (backends.ModuleRunner, error)) ([]tool.Description, error) {
 	tools, err := s.listing(sum)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return tools, err
@@ -50,7 +51,7 @@ func (s *Store) Tools(ctx context.Context, sum string, runner func() (backends.M
 		return nil, err
 	}
 	if tools, err = ask(ctx, r, file, sum); err != nil {
-		return nil, err
+		return nil, named(called, file, sum, err)
 	}
 	raw, err := json.Marshal(listing{format, sum, tools})
 	if err != nil {
@@ -112,22 +113,22 @@ func (s *Store) Call(ctx context.Context, r backends.ModuleRunner, sum string, c
 		ID: c.ID, Path: file, SHA256: sum, Stdin: stdin, Mode: c.Mode, Timeout: c.Timeout, MaxOutputBytes: most,
 	})
 	if err != nil {
-		return tool.Result{}, named(c.Name, sum, err)
+		return tool.Result{}, named(c.Name, file, sum, err)
 	}
 	result, err := answer(c.Name, out)
 	result.FuelRemaining = &out.FuelRemaining
 	return result, err
 }
 
-// named is an error of a module with the tool's name in the place of its file's,
-// which is a hash.
-func named(name, sum string, err error) error {
+// named is an error of a module with another name in the place of its file's, which
+// is a hash.
+func named(name, file, sum string, err error) error {
 	var e *tool.Error
 	if !errors.As(err, &e) || !strings.Contains(e.Message, sum) {
 		return err
 	}
 	told := *e
-	told.Message, told.Err = strings.ReplaceAll(e.Message, sum, name), err
+	told.Message, told.Err = strings.NewReplacer(file, name, sum, name).Replace(e.Message), err
 	return &told
 }
 

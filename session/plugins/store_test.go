@@ -86,7 +86,7 @@ func (b *bench) register(name string, tools ...string) (Plugin, error) {
 	p := Plugin{Name: name, RegisteredAt: b.now}
 	p.SHA256 = b.module(lists(tools...) + strings.Repeat(" ", len(name)))
 	var err error
-	if p.Tools, err = b.Tools(b.t.Context(), p.SHA256, (&modules{}).runner); err != nil {
+	if p.Tools, err = b.Tools(b.t.Context(), p.SHA256, name, (&modules{}).runner); err != nil {
 		b.t.Fatal(err)
 	}
 	return p, b.Register(b.t.Context(), p)
@@ -147,7 +147,7 @@ func TestTools(t *testing.T) {
 	m := &modules{}
 	sum := b.module(lists("one", "two"))
 	for range 2 {
-		got, err := b.Tools(t.Context(), sum, m.runner)
+		got, err := b.Tools(t.Context(), sum, "it", m.runner)
 		if err != nil || len(got) != 2 || got[1].Name != "two" || got[1].Group != tool.GroupPlugins {
 			t.Fatalf("%+v, %v", got, err)
 		}
@@ -162,7 +162,7 @@ func TestTools(t *testing.T) {
 	if err := os.WriteFile(b.path("listings", sum+".json"), []byte(`{"format":0}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := b.Tools(t.Context(), sum, m.runner); err != nil || len(got) != 2 || len(m.asked) != 2 {
+	if got, err := b.Tools(t.Context(), sum, "it", m.runner); err != nil || len(got) != 2 || len(m.asked) != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for answer, want := range map[string]string{
@@ -173,13 +173,14 @@ func TestTools(t *testing.T) {
 	} {
 		bad := b.module(answer)
 		for range 2 { // a failure is not kept
-			if _, err := b.Tools(t.Context(), bad, m.runner); tool.KindOf(err) != tool.InvalidParams || !strings.Contains(err.Error(), want) {
+			if _, err := b.Tools(t.Context(), bad, "it", m.runner); tool.KindOf(err) != tool.InvalidParams || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", answer, err)
 			}
 		}
 	}
-	m.fail = tool.Errorf(tool.GuestFailed, "out of fuel")
-	if _, err := b.Tools(t.Context(), b.module("y"), m.runner); tool.KindOf(err) != tool.GuestFailed {
+	last := b.module("y")
+	m.fail = tool.Errorf(tool.GuestFailed, "the module %s is out of fuel", b.Path(last))
+	if _, err := b.Tools(t.Context(), last, "y.wasm", m.runner); tool.KindOf(err) != tool.GuestFailed || err.Error() != "the module y.wasm is out of fuel" {
 		t.Errorf("%v", err)
 	}
 }
