@@ -115,9 +115,9 @@ func (s *Store) Call(ctx context.Context, r backends.ModuleRunner, sum string, c
 	if err != nil {
 		return tool.Result{}, named(c.Name, file, sum, err)
 	}
-	result, err := answer(c.Name, out)
+	result := answer(c.Name, out)
 	result.FuelRemaining = &out.FuelRemaining
-	return result, err
+	return result, nil
 }
 
 // named is an error of a module with another name in the place of its file's, which
@@ -133,13 +133,13 @@ func named(name, file, sum string, err error) error {
 }
 
 // answer is the result that a run of the tool of the name came to.
-func answer(name string, out backends.ModuleResult) (tool.Result, error) {
+func answer(name string, out backends.ModuleResult) tool.Result {
 	result, err := plugin.ParseAnswer(out.Stdout)
 	switch {
 	case out.ExitCode != 0:
-		return tool.Failed(name + " failed: " + plugin.Ended(out.ExitCode, "", out.Stderr)), nil
+		return tool.Failed(name + " failed: " + plugin.Ended(out.ExitCode, "", out.Stderr))
 	case err != nil:
-		return tool.Failed(name + " cannot be understood: " + err.Error()), nil
+		return tool.Failed(name + " cannot be understood: " + err.Error())
 	}
-	return result, nil
+	return result
 }
