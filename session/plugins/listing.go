@@ -136,10 +136,10 @@ func named(name, file, sum string, err error) error {
 func answer(name string, out backends.ModuleResult) tool.Result {
 	result, err := plugin.ParseAnswer(out.Stdout)
 	switch {
+	case err == nil && (out.ExitCode == 0 || result.IsError):
+		return result
 	case out.ExitCode != 0:
 		return tool.Failed(name + " failed: " + plugin.Ended(out.ExitCode, "", out.Stderr))
-	case err != nil:
-		return tool.Failed(name + " cannot be understood: " + err.Error())
 	}
-	return result
+	return tool.Failed(name + " cannot be understood: " + err.Error())
 }

@@ -322,8 +322,9 @@ func TestCall(t *testing.T) {
 		t.Errorf("asked %+v", q)
 	}
 	for answer, want := range map[string]string{
-		"exit":  "do failed: it ended with exit code 1 and said: it broke",
-		"hello": "do cannot be understood: ",
+		"exit":                                "do failed: it ended with exit code 1 and said: it broke",
+		"hello":                               "do cannot be understood: ",
+		`{"ok":false,"error":"no such word"}`: "no such word",
 	} {
 		got, err := b.Call(t.Context(), m, b.module(answer), r)
 		if err != nil || !got.IsError || !strings.HasPrefix(got.Content[0].Text, want) || *got.FuelRemaining != 42 {
