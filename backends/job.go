@@ -19,9 +19,14 @@ type JobRunner interface {
 
 // What a job is asked for and comes to is the same at both ends of the wire.
 type (
+	// JobRequest asks for one job.
 	JobRequest = tool.JobRequest
-	JobScript  = tool.JobScript
-	JobInput   = tool.JobInput
-	JobResult  = tool.JobResult
-	JobFile    = tool.JobFile
+	// JobScript is a program text and what runs it.
+	JobScript = tool.JobScript
+	// JobInput is one file for a job.
+	JobInput = tool.JobInput
+	// JobResult is what a job came to.
+	JobResult = tool.JobResult
+	// JobFile is a file that a job left.
+	JobFile = tool.JobFile
 )
