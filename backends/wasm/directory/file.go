@@ -144,6 +144,7 @@ func (f *file) Readdir(n int) ([]experimentalsys.Dirent, experimentalsys.Errno) 
 		if err != nil {
 			return nil, f.d.fail(err)
 		}
+		f.d.o.Table.entries += uint64(len(read))
 		f.entries = make([]experimentalsys.Dirent, len(read))
 		for i, e := range read {
 			// A number would cost a look at each; guests look where they need it.

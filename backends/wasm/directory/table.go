@@ -18,6 +18,7 @@ type Table struct {
 
 	open    int
 	precise uint32
+	entries uint64
 }
 
 func (t *Table) room() bool { return t.open < t.Max }
@@ -28,6 +29,14 @@ func (t *Table) Precise() uint32 {
 	p := t.precise
 	t.precise = 0
 	return p
+}
+
+// Entries returns how many entries of directories were read since it was last asked:
+// a guest asks for a few, and all of them are read.
+func (t *Table) Entries() uint64 {
+	n := t.entries
+	t.entries = 0
+	return n
 }
 
 // errTooManyFiles is a guest with too many open files.

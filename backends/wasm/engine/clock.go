@@ -75,10 +75,24 @@ func (c *realClock) nanosleep(ns int64) {
 // seed begins the random numbers of every deterministic guest.
 var seed = [32]byte([]byte("caisson: the same for every run."))
 
-// random is a guest's source of random numbers.
-func random(deterministic bool) io.Reader {
+// random is a guest's source of random numbers. It ends with ctx: a guest may ask
+// for 4 GiB at once.
+func random(ctx context.Context, deterministic bool) io.Reader {
 	if deterministic {
-		return mathrand.NewChaCha8(seed)
+		return &source{ctx, mathrand.NewChaCha8(seed)}
 	}
-	return rand.Reader
+	return &source{ctx, rand.Reader}
+}
+
+// source reads a piece at a time, as long as somebody waits for it.
+type source struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.from.Read(p[:min(len(p), randomPiece)])
 }

@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"math"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -144,6 +146,22 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+// TestRandomEnds: random numbers are the same in whatever pieces they are made, and
+// end with whoever asked.
+func TestRandomEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	whole, pieces := make([]byte, 3*randomPiece), make([]byte, 3*randomPiece)
+	_, _ = mathrand.NewChaCha8(seed).Read(whole)
+	from := random(ctx, true)
+	if _, err := io.ReadFull(from, pieces); err != nil || !bytes.Equal(whole, pieces) {
+		t.Errorf("they are others in pieces, or end: %v", err)
+	}
+	cancel()
+	if _, err := io.ReadFull(from, pieces); !errors.Is(err, context.Canceled) {
+		t.Errorf("nobody waits for them, and they go on: %v", err)
+	}
+}
+
 func TestFixedClock(t *testing.T) {
 	c := &fixedClock{}
 	sec, nsec := c.walltime()
@@ -248,16 +266,68 @@ func TestMemory(t *testing.T) {
 	l.Free()
 }
 
+// TestDirectoryCost: all entries of a directory are read for a guest that asks for
+// one, and it pays for all, each time.
+func TestDirectoryCost(t *testing.T) {
+	list := []byte{0x41, 3, 0x41, 0, 0x41, 24, 0x42, 0, 0x41, 32, 0x10, 0, 0x1a} // fd_readdir(3, 0, 24, 0, 32)
+	body := append([]byte{0}, append(bytes.Repeat(list, 3), 0x0b)...)
+	module := []byte("\x00asm\x01\x00\x00\x00" +
+		"\x01\x0d\x02\x60\x00\x00\x60\x05\x7f\x7f\x7f\x7e\x7f\x01\x7f" +
+		"\x02\x25\x01\x16wasi_snapshot_preview1\x0afd_readdir\x00\x01" +
+		"\x03\x02\x01\x00" + "\x05\x03\x01\x00\x01" + "\x07\x13\x02\x06memory\x02\x00\x06_start\x00\x01")
+	module = append(module, 0x0a, byte(len(body)+2), 1, byte(len(body)))
+	r := asked(t, append(module, body...))
+	c := started(t, Setup{MemoryPages: 16})
+	spent := func(entries int) uint64 {
+		dir := t.TempDir()
+		for i := range entries {
+			if err := os.WriteFile(filepath.Join(dir, strings.Repeat("x", i+1)), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.Mounts = []Mount{{Host: dir, Guest: "/"}}
+		out := ran(t, c, r)
+		if out.Ending != Exited {
+			t.Fatalf("%+v", out)
+		}
+		return r.Fuel - out.FuelRemaining
+	}
+	if none, ten := spent(0), spent(10); ten-none != 3*10*costEntry {
+		t.Errorf("ten entries, read three times, cost %d", ten-none)
+	}
+}
+
 func TestCosts(t *testing.T) {
+	g := &guest{arguments: 1600, variables: 3200}
 	for name, want := range map[string]uint64{
-		"random_get": costCall + 100, "fd_readdir": costFile + 100, "path_open": costFile, "clock_time_get": costCall,
+		"random_get": costCall + 100, "fd_readdir": costFile + 100, "clock_time_get": costCall, "fd_sync": costFile,
+		"poll_oneoff": costCall + 4800/8, "args_get": costCall + 200, "environ_get": costCall + 400,
+		"path_open": costFile + 8*costPathByte, "path_filestat_get": costFile + 8*costPathByte,
+		"path_filestat_set_times": costFile + 8*costPathByte, "path_link": costFile + (8+40)*costPathByte,
+		"path_readlink": costFile + 900*costPathByte, "path_rename": costFile + 830*costPathByte,
+		"path_symlink": costFile + 900*costPathByte, "path_unlink_file": costFile + 800*costPathByte,
+		"path_create_directory": costFile + 800*costPathByte, "path_remove_directory": costFile + 800*costPathByte,
+		"fd_prestat_dir_name": costFile + 800*costPathByte,
 	} {
-		if got := costOf(name)(sized(8000), []uint64{0, 800, 800}); got != want {
+		params := []uint64{0, 800, 800, 8, 100, 30, 40}
+		if name == "poll_oneoff" {
+			params[2] = 100
+		}
+		if got := costOf(name).of(g, sized(8000), params); got != want {
 			t.Errorf("%s costs %d, not %d", name, got, want)
 		}
 	}
-	// What a guest asks for beyond its memory costs no more than its memory.
-	if got := costOf("random_get")(sized(8000), []uint64{0, math.MaxUint32}); got != costCall+1000 {
-		t.Errorf("it costs %d", got)
+	// What a guest asks for beyond its memory costs no more than its memory, and all
+	// of 4 GiB is what it is.
+	for size, want := range map[uint32]uint64{8000: costCall + 1000, 0: costCall + 1<<29 - 1} {
+		if got := costOf("random_get").of(g, sized(size), []uint64{0, math.MaxUint32}); got != want {
+			t.Errorf("of %d bytes it costs %d, not %d", size, got, want)
+		}
+	}
+	// Each buffer of a list costs, also an empty one, and no more than there may be.
+	for n, want := range map[uint64]uint64{0: costCall, 100: 101 * costCall, math.MaxUint32: 1001 * costCall} {
+		if got := costOf("fd_write").of(g, sized(8000), []uint64{1, 0, n}); got != want {
+			t.Errorf("%d buffers cost %d, not %d", n, got, want)
+		}
 	}
 }

@@ -29,6 +29,9 @@ type guest struct {
 	memory memory
 	table  directory.Table
 	output *output
+	// arguments and variables are what it is given of them, in bytes, with the
+	// pointers to them.
+	arguments, variables uint64
 }
 
 type guestKey struct{}
@@ -45,6 +48,19 @@ func (g *guest) look(m api.Module) {
 	if g.ctx.Err() != nil {
 		panic(errStopped)
 	}
+}
+
+// spend takes what the host does for the guest, and ends it where it has not as
+// much.
+func (g *guest) spend(units uint64) {
+	if g.fuel == nil {
+		return // a module that was not instrumented, which none of ours is
+	}
+	fuel, err := g.tank.Spend(g.fuel.Get(), units)
+	if err != nil {
+		panic(err)
+	}
+	g.fuel.Set(fuel)
 }
 
 // mounted is an open directory and where the guest sees it.
@@ -130,7 +146,7 @@ func (g *guest) config(o Run, stdin []byte, environment map[string]string, mount
 		WithStdin(bytes.NewReader(stdin)).
 		WithStdout(&g.output.out).
 		WithStderr(&g.output.errs).
-		WithRandSource(random(o.Deterministic)).
+		WithRandSource(random(g.ctx, o.Deterministic)).
 		WithWalltime(c.walltime, sys.ClockResolution(time.Microsecond)).
 		WithNanotime(c.nanotime, sys.ClockResolution(time.Microsecond)).
 		WithNanosleep(c.nanosleep).
@@ -148,6 +164,10 @@ func (g *guest) config(o Run, stdin []byte, environment map[string]string, mount
 	slices.Sort(names)
 	for _, k := range names {
 		config = config.WithEnv(k, merged[k])
+		g.variables += uint64(len(k)+len(merged[k])) + pointerSize
+	}
+	for _, arg := range o.Args {
+		g.arguments += uint64(len(arg)) + pointerSize
 	}
 	return config
 }

@@ -55,7 +55,7 @@ const (
 // call charges for one function of WASI before it runs, and looks after it whether
 // the guest may go on: some wait.
 type call struct {
-	cost func(m api.Memory, params []uint64) uint64
+	cost cost
 	// twoDirectories says that it works on two paths. The engine calls it
 	// unimplemented where they are in different directories.
 	twoDirectories bool
@@ -71,20 +71,14 @@ func metered(def api.FunctionDefinition) experimental.FunctionListener {
 func (c *call) Before(ctx context.Context, m api.Module, _ api.FunctionDefinition, params []uint64, _ experimental.StackIterator) {
 	g := guestOf(ctx)
 	g.look(m)
-	if g.fuel == nil {
-		return // a module that was not instrumented, which none of ours is
-	}
-	fuel, err := g.tank.Spend(g.fuel.Get(), c.cost(m.Memory(), params))
-	if err != nil {
-		panic(err)
-	}
-	g.fuel.Set(fuel)
+	g.spend(c.cost.of(g, m.Memory(), params))
 }
 
 // After implements [experimental.FunctionListener]. The results are those that the
 // guest gets, so that it is told what the engine has no word for.
 func (c *call) After(ctx context.Context, m api.Module, _ api.FunctionDefinition, results []uint64) {
 	g := guestOf(ctx)
+	g.spend(g.table.Entries() * costEntry)
 	precise := g.table.Precise()
 	if len(results) > 0 {
 		switch {

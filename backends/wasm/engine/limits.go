@@ -21,6 +21,8 @@ const (
 	// maxOpenFiles is how many files a guest may have open: an eighth of the usual
 	// limit of a process.
 	maxOpenFiles = 128
+	// randomPiece is how many random bytes are made between two looks at the time.
+	randomPiece = 1 << 20
 	// maxDetail bounds the words about a trap, in bytes.
 	maxDetail = 4 << 10
 	// maxRequests is how many runs may wait for their turn.
@@ -44,4 +46,9 @@ const (
 	// system: what a system call takes, in instructions.
 	costCall = 64
 	costFile = 1024
+	// costPathByte is each byte of a path: it is copied and looked at several times,
+	// and every second one may begin another directory.
+	costPathByte = 16
+	// costEntry is each entry of a directory that is read, and sorted, for a guest.
+	costEntry = 256
 )

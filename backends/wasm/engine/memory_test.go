@@ -11,3 +11,6 @@ type sizedMemory struct {
 func (s sizedMemory) Size() uint32 { return s.size }
 
 func sized(n uint32) api.Memory { return sizedMemory{size: n} }
+
+// ReadUint32Le reads buffers of a list that are empty.
+func (sizedMemory) ReadUint32Le(uint32) (uint32, bool) { return 0, true }
