@@ -123,7 +123,7 @@ func (r *Runner) prepare(q tool.JobRequest, p *place, in inputs) (c process.Comm
 		Limits: rlimit.Limits{CPUTime: q.CPUTime, Memory: q.Memory},
 	}
 	for _, f := range q.Inputs {
-		if err := in.write(f.Path, f.Data); err != nil {
+		if err := process.WritePrograms(func() error { return in.write(f.Path, f.Data) }); err != nil {
 			return c, "", unwritten(f.Path, err, p)
 		}
 	}
@@ -134,7 +134,8 @@ func (r *Runner) prepare(q tool.JobRequest, p *place, in inputs) (c process.Comm
 	if q.CWD != "" {
 		dir = p.Dir // the workspace keeps nothing of it
 	}
-	if err := p.write(dir, script, []byte(q.Script.Source)); err != nil {
+	write := func() error { return p.write(dir, script, []byte(q.Script.Source)) }
+	if err := process.WritePrograms(write); err != nil {
 		return c, "", unwritten("script", err, p)
 	}
 	c.Argv = []string{q.Script.Interpreter, filepath.Join(dir, script)}

@@ -179,7 +179,7 @@ func (s *Set) put(p tool.Pack, source []byte) (string, error) {
 	if sum := sha256.Sum256(source); hex.EncodeToString(sum[:]) != p.SHA256 {
 		return "", tool.Errorf(tool.InvalidParams, "the source of the pack %q does not have the hash that it should", p.Name).WithPath("sha256")
 	}
-	if err := write(dir, file, source); err != nil {
+	if err := process.WritePrograms(func() error { return write(dir, file, source) }); err != nil {
 		return "", tool.Errorf(tool.Internal, "keep the source of the pack %q: %w", p.Name, err).WithDisk(s.o.Dir)
 	}
 	return file, nil
