@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/workspace"
@@ -26,9 +27,10 @@ type Exports struct {
 	dir     string
 	prepare func() error
 
-	mu    sync.Mutex
-	live  map[string]*export
-	total int64 // bytes of all that are live
+	mu     sync.Mutex
+	live   map[string]*export
+	coming int   // that are being copied
+	total  int64 // bytes of all that are live or coming
 }
 
 // export is one snapshot.
@@ -36,8 +38,9 @@ type export struct {
 	file  *os.File
 	path  string // "" once the file has no name any more
 	size  int64
-	users int  // open readers
-	gone  bool // released
+	since time.Time // when it was made or last read
+	users int       // open readers
+	gone  bool      // released
 }
 
 // NewExports keeps snapshots in dir, which no command can write to. The first
@@ -62,7 +65,8 @@ func NewExports(dir string) *Exports {
 // Create copies src from its beginning and returns the token that names the
 // copy, and its size. It fails with [tool.ArtifactTooLarge] for more than
 // [MaxExportBytes], and with [tool.Overloaded] when too many snapshots wait to be
-// fetched.
+// fetched. Those that a host has lost are given up by then: it fetches at once, or
+// its connection ended before it did.
 func (e *Exports) Create(ctx context.Context, src *os.File) (token string, size int64, err error) {
 	if err := e.prepare(); err != nil {
 		return "", 0, e.unkept(err)
@@ -78,29 +82,47 @@ func (e *Exports) Create(ctx context.Context, src *os.File) (token string, size 
 		return "", 0, err
 	}
 	x, err := e.snapshot(ctx, src)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.coming--
+	e.total -= info.Size()
 	if err != nil {
 		return "", 0, err
 	}
 	var random [16]byte
 	rand.Read(random[:]) // never fails
 	token = hex.EncodeToString(random[:])
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	x.since = time.Now()
 	e.live[token] = x
 	e.total += x.size
 	return token, x.size, nil
 }
 
-// admit refuses a snapshot that would be one too many.
+// admit makes room for a snapshot, or refuses it as one too many.
 func (e *Exports) admit(size int64) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.live) >= maxExports || e.total+size > maxExportTotal {
+	full := func() bool { return len(e.live)+e.coming >= maxExports || e.total+size > maxExportTotal }
+	if full() {
+		e.giveUpLost()
+	}
+	if full() {
 		err := tool.Errorf(tool.Overloaded, "%d presented files with %d bytes wait to be fetched", len(e.live), e.total).WithHint("present it again when they are fetched")
 		err.Retryable = true
 		return err
 	}
+	e.coming++
+	e.total += size
 	return nil
+}
+
+// giveUpLost releases what nobody has come for. The caller holds mu.
+func (e *Exports) giveUpLost() {
+	for token, x := range e.live {
+		if x.users == 0 && time.Since(x.since) >= lostExport {
+			_ = e.release(token) // its space is all that anybody wants of it
+		}
+	}
 }
 
 func tooLargeToExport(size int64) error {
@@ -172,6 +194,7 @@ func (e *Exports) acquire(token string) (*export, error) {
 func (e *Exports) done(x *export) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	x.since = time.Now()
 	if x.users--; x.users == 0 && x.gone {
 		return x.close()
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -116,6 +118,55 @@ func TestExportLimits(t *testing.T) {
 	if err != nil || len(entries) > 0 {
 		t.Errorf("snapshots can be left behind: %v, %v", entries, err)
 	}
+}
+
+// TestLostExports: what a host that is gone left there keeps nobody from presenting.
+func TestLostExports(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	synctest.Test(t, func(t *testing.T) {
+		e := NewExports(t.TempDir())
+		defer e.Close()
+		create := func() (string, error) {
+			token, _, err := e.Create(t.Context(), file)
+			return token, err
+		}
+		var tokens []string
+		for range maxExports {
+			token, err := create()
+			if err != nil {
+				t.Fatal(err)
+			}
+			tokens = append(tokens, token)
+		}
+		reader, _, err := e.Open(tokens[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lostExport - 1)
+		if _, err := create(); tool.KindOf(err) != tool.Overloaded {
+			t.Errorf("before anything is lost: %v", err)
+		}
+		if _, err := e.Size(tokens[1]); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(1)
+		if _, err := create(); err != nil {
+			t.Errorf("in the place of what was lost: %v", err)
+		}
+		for i, token := range tokens {
+			_, err := e.Size(token)
+			if lost := i > 1; lost != (tool.KindOf(err) == tool.ArtifactNotFound) {
+				t.Errorf("%d: %v", i, err)
+			}
+		}
+		if err := reader.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestExportsClearWhatACrashLeft(t *testing.T) {

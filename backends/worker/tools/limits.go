@@ -1,6 +1,10 @@
 package tools
 
-import "github.com/caisson-dev/caisson/backends/tool"
+import (
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+)
 
 // The limits of the workspace tools. A page is as much as a model can use at
 // once; there is always a next one.
@@ -75,6 +79,10 @@ const (
 	// maxExports and maxExportTotal bound the snapshots that wait to be fetched.
 	maxExports     = 1024 // some jobs' files; each is an open file
 	maxExportTotal = 1 << 30
+	// lostExport is from when on a snapshot that nobody reads is taken for lost where
+	// there is no room for another: a host may fetch a job's files one after another
+	// over a slow line.
+	lostExport = time.Hour
 	// copyChunk is how much of a snapshot is copied before cancellation is looked for.
 	copyChunk = 8 << 20
 )
