@@ -82,6 +82,43 @@ func TestEngineKilled(t *testing.T) {
 	}
 }
 
+// TestUncompiled: a module that is compiled for ever is given up, and so is the engine
+// that compiles it, but not the guests that run there.
+func TestUncompiled(t *testing.T) {
+	if _, err := open(t, binding(t, pure(t, ""))).RunModule(t.Context(), request(t, "args")); err != nil {
+		t.Fatal(err) // from now on it is in the cache
+	}
+	dir := t.TempDir()
+	e := open(t, binding(t, pure(t, preopen(dir, "")+`,"max_fuel":1000000000000000,"max_execution_time":"1h"`)))
+	e.engine.setup.MaxCompile = int64(2 * time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := e.RunModule(ctx, request(t, "hold", "/work/running"))
+		ended <- err
+	}()
+	await(t, filepath.Join(dir, "running"))
+	pid := e.engine.pid()
+	_, err := e.RunModule(t.Context(), written(t, tangled()))
+	if got := failed(t, err); got.Kind != tool.ConfigInvalid || !strings.Contains(got.Message, "not compiled within 2s") || got.Hint == "" {
+		t.Errorf("%s: %v", got.Kind, got)
+	}
+	if _, err := e.RunModule(t.Context(), request(t, "args")); err != nil || e.engine.pid() == pid {
+		t.Errorf("the next call: %v", err)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("a guest beside it ended: %v", err)
+	default:
+	}
+	cancel()
+	if got := failed(t, <-ended); got.Kind != tool.Cancelled {
+		t.Errorf("%s: %v", got.Kind, got)
+	}
+	gone(t, pid)
+}
+
 // TestDied is what is made of how an engine ended.
 func TestDied(t *testing.T) {
 	for text, want := range map[string]tool.Kind{

@@ -14,7 +14,10 @@ const (
 	stopGrace = 4 * time.Second
 	// waitTime is what a call may take beside its own time: for its turn, for the
 	// engine's start and for the compiling of a module as large as there may be.
-	waitTime = time.Minute
+	waitTime = 2 * time.Minute
+	// compileTime is what compiling a module may take: several times as long as the
+	// largest one does, and less than anybody waits for it.
+	compileTime = 90 * time.Second
 	// exitWait is how long the exit of an engine is waited for whose streams have
 	// ended.
 	exitWait = time.Second

@@ -1,8 +1,11 @@
 package wasm
 
 import (
+	"bytes"
+	"encoding/binary"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -45,6 +48,29 @@ func handmade(pages byte, body ...byte) []byte {
 		section(5, 1, 0, pages),
 		section(7, join([]byte{2}, name("memory"), []byte{2, 0}, name("_start"), []byte{0, 1})...),
 		section(10, append([]byte{1, byte(len(code))}, code...)...),
+	)
+}
+
+// tangled is a valid module of 14 KB that the engine's compiler takes days for: a
+// thousand loops in each other, with a thousand variables that each of them changes.
+func tangled() []byte {
+	const n = 1000
+	u := func(v int) []byte { return binary.AppendUvarint(nil, uint64(v)) }
+	section := func(id byte, content ...byte) []byte {
+		return append(append([]byte{id}, u(len(content))...), content...)
+	}
+	code := append(append([]byte{1}, u(n)...), 0x7f) // locals of the type i32
+	code = append(code, bytes.Repeat([]byte{opLoop, noResult}, n)...)
+	for i := range n {
+		code = append(append(code, 0x20), u(i)...)                       // local.get
+		code = append(append(code, opConst, 1, 0x6a, 0x22), u(i*7%n)...) // i32.add, local.tee
+		code = append(append(code, 0x0d, 0 /* br_if */), opEnd)          // of this loop
+	}
+	code = append(code, opEnd)
+	return slices.Concat(
+		[]byte("\x00asm\x01\x00\x00\x00"), section(1, 1, 0x60, 0, 0), section(3, 1, 0), section(5, 1, 0, 1),
+		section(7, []byte("\x02\x06memory\x02\x00\x06_start\x00\x00")...),
+		section(10, append(append([]byte{1}, u(len(code))...), code...)...),
 	)
 }
 

@@ -33,6 +33,7 @@ type engineProcess struct {
 	idle    *time.Timer // ends current
 	closed  bool
 	problem string         // why nothing is kept in the cache
+	ended   chan struct{}  // closed when closed is set
 	ending  sync.WaitGroup // of engines that are let go of
 }
 
@@ -41,6 +42,12 @@ type running struct {
 	program *program.Program
 	client  *wire.Client
 	said    *said
+
+	// Guarded by the mu of its engineProcess: its calls, whether it gets no more of
+	// them, and what is closed when then the last one has ended.
+	users   int
+	retired bool
+	unused  chan struct{}
 }
 
 func newEngineProcess(b *Backend, at backends.Binding, mounts []engine.Mount) *engineProcess {
@@ -48,36 +55,37 @@ func newEngineProcess(b *Backend, at backends.Binding, mounts []engine.Mount) *e
 		backend: b, at: at,
 		setup: engine.Setup{
 			CacheDir: b.o.CacheDir, Mounts: mounts,
-			MemoryPages: at.Profile.MaxMemoryPages,
+			MemoryPages: at.Profile.MaxMemoryPages, MaxCompile: int64(compileTime),
 			Environment: at.Secrets.Environment,
 		},
 		starting: make(chan struct{}, 1),
+		ended:    make(chan struct{}),
 	}
 }
 
-// call makes one request of the engine. An engine that died before it got the
+// call makes one request of the engine, and tells which one answered. An engine that died before it got the
 // request is replaced; one that dies over it is not asked again.
-func (p *engineProcess) call(ctx context.Context, method string, data any, body []byte) (wire.Reply, error) {
+func (p *engineProcess) call(ctx context.Context, method string, data any, body []byte) (wire.Reply, *running, error) {
 	for again := false; ; again = true {
 		r, err := p.acquire(ctx)
 		if err != nil {
-			return wire.Reply{}, err
+			return wire.Reply{}, nil, err
 		}
 		reply, err := r.client.Call(ctx, method, data, body)
 		dead := r.client.Err() != nil
 		if dead {
 			p.drop(r)
 		}
-		p.release()
+		p.release(r)
 		switch {
 		case err == nil:
-			return reply, nil
+			return reply, r, nil
 		case dead && !again && errors.Is(err, wire.ErrNotSent) && ctx.Err() == nil:
 			continue
 		case dead && ctx.Err() == nil:
 			err = r.died(err)
 		}
-		return wire.Reply{}, err
+		return wire.Reply{}, r, err
 	}
 }
 
@@ -100,13 +108,14 @@ func (p *engineProcess) acquire(ctx context.Context) (*running, error) {
 		return nil, err
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.closed {
-		p.mu.Unlock()
-		return nil, errors.Join(errDetached(), r.client.Close())
+		p.letGo(r)
+		return nil, errDetached()
 	}
 	p.current = r
-	p.mu.Unlock()
-	return p.use()
+	p.users++ // also where it has died by now: the caller finds out
+	return r, nil
 }
 
 // use counts a call of the engine that there is.
@@ -126,6 +135,7 @@ func (p *engineProcess) use() (*running, error) {
 		return nil, nil
 	}
 	p.users++
+	r.users++
 	if p.idle != nil {
 		p.idle.Stop()
 		p.idle = nil
@@ -134,10 +144,13 @@ func (p *engineProcess) use() (*running, error) {
 }
 
 // release ends a call. The last one starts the idle time.
-func (p *engineProcess) release() {
+func (p *engineProcess) release(of *running) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.users--
+	if of.users--; of.retired && of.users == 0 {
+		close(of.unused)
+	}
 	if p.users > 0 || p.current == nil || p.at.Profile.Lifetime <= 0 {
 		return
 	}
@@ -164,13 +177,35 @@ func (p *engineProcess) drop(r *running) {
 	}
 }
 
+// retire gives an engine no more calls, and ends it after those that it has.
+func (p *engineProcess) retire(r *running) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current != r {
+		return // it has ended, or will
+	}
+	p.current = nil
+	if r.retired = true; r.users == 0 {
+		close(r.unused)
+	}
+	p.ending.Go(func() {
+		select {
+		case <-r.unused:
+		case <-p.ended:
+		}
+		p.end(r)
+	})
+}
+
 // letGo has an engine end. The caller holds mu.
 func (p *engineProcess) letGo(r *running) {
-	p.ending.Go(func() {
-		if err := r.client.Close(); err != nil {
-			p.backend.o.Log.Debug("a WebAssembly engine ended badly", "error", err)
-		}
-	})
+	p.ending.Go(func() { p.end(r) })
+}
+
+func (p *engineProcess) end(r *running) {
+	if err := r.client.Close(); err != nil {
+		p.backend.o.Log.Debug("a WebAssembly engine ended badly", "error", err)
+	}
 }
 
 // cacheProblem is why the last engine keeps nothing in the cache, in words.
@@ -183,6 +218,9 @@ func (p *engineProcess) cacheProblem() string {
 // close ends the engine, and every call with it.
 func (p *engineProcess) close() error {
 	p.mu.Lock()
+	if !p.closed {
+		close(p.ended)
+	}
 	p.closed = true
 	r := p.current
 	p.current = nil
@@ -210,7 +248,7 @@ func (p *engineProcess) start(ctx context.Context) (*running, error) {
 	if err != nil {
 		return nil, tool.Errorf(tool.BackendUnavailable, "the WebAssembly engine cannot be started: %w", err)
 	}
-	r := &running{said: &said{}}
+	r := &running{said: &said{}, unused: make(chan struct{})}
 	r.program, err = p.launch(program.Options{
 		Argv:   []string{executable, engine.Command},
 		Env:    append([]string{}, p.backend.o.Environment...),

@@ -106,12 +106,17 @@ func (e *environment) run(ctx context.Context, run engine.Run, stdin []byte) (ou
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(run.Timeout)+waitTime)
 		defer cancel()
 	}
-	reply, err := e.engine.call(ctx, engine.MethodRun, run, stdin)
+	reply, by, err := e.engine.call(ctx, engine.MethodRun, run, stdin)
 	if err != nil {
 		return out, nil, nil, err
 	}
 	if err := reply.Decode(&out); err != nil {
 		return out, nil, nil, err
+	}
+	if out.Ending == engine.Uncompiled {
+		e.engine.retire(by)
+		return out, nil, nil, tool.Errorf(tool.ConfigInvalid, "the module %s was not compiled within %v, and did not run", run.Path, time.Duration(e.engine.setup.MaxCompile)).
+			WithHint("divide its functions: those with very many locals, loops and branches take the compiler that long").WithPath(run.Path)
 	}
 	if out.Stdout < 0 || out.Stderr < 0 || out.Stdout+out.Stderr != len(reply.Body) {
 		return out, nil, nil, tool.Errorf(tool.ProtocolMismatch, "the WebAssembly engine's answer holds %d bytes of output and announces others", len(reply.Body))

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -25,8 +26,10 @@ const entry = "_start"
 type modules struct {
 	runtime wazero.Runtime
 	cache   *cache
-	// compiling holds an element for each module that is being compiled.
+	// compiling holds an element for each module that is being compiled, for at most
+	// so long; 0 is no limit.
 	compiling chan struct{}
+	most      time.Duration
 
 	mu   sync.Mutex
 	all  map[string]*module
@@ -55,7 +58,7 @@ func (ms *modules) get(ctx context.Context, path, sum string) (code wazero.Compi
 		ms.all[sum] = m
 		ms.busy.Go(func() {
 			ms.compiling <- struct{}{}
-			m.code, m.err = ms.compile(context.WithoutCancel(ctx), path, sum)
+			m.code, m.err = ms.compileInTime(context.WithoutCancel(ctx), path, sum)
 			<-ms.compiling
 			if m.err != nil {
 				ms.mu.Lock()
@@ -105,6 +108,37 @@ func (ms *modules) evict(ctx context.Context) {
 			_ = m.code.Close(ctx) // gives memory back, and never fails
 		}
 	}
+}
+
+// errTooLong is a module that is not compiled in time.
+var errTooLong = errors.New("compiling it takes too long")
+
+// compileInTime gives up on a module whose compiling takes too long: a few thousand
+// bytes can keep the engine's compiler busy for days. Within a function nothing stops
+// it; it goes on until this process ends.
+func (ms *modules) compileInTime(ctx context.Context, path, sum string) (wazero.CompiledModule, error) {
+	if ms.most <= 0 {
+		return ms.compile(ctx, path, sum)
+	}
+	ctx, cancel := context.WithTimeout(ctx, ms.most)
+	defer cancel()
+	type compiled struct {
+		code wazero.CompiledModule
+		err  error
+	}
+	done := make(chan compiled, 1)
+	ms.busy.Go(func() {
+		code, err := ms.compile(ctx, path, sum)
+		done <- compiled{code, err}
+	})
+	select {
+	case c := <-done:
+		if c.err == nil || ctx.Err() == nil {
+			return c.code, c.err
+		}
+	case <-ctx.Done():
+	}
+	return nil, errTooLong
 }
 
 // compile makes machine code of a module: it is validated as it is, given its

@@ -21,6 +21,9 @@ type Setup struct {
 	Mounts []Mount `json:"mounts,omitempty"`
 	// MemoryPages is the most that any run will ask for.
 	MemoryPages uint32 `json:"memory_pages"`
+	// MaxCompile is how long compiling a module may take, in nanoseconds; 0 is no
+	// limit.
+	MaxCompile int64 `json:"max_compile,omitempty"`
 	// Environment are the variables of every run.
 	Environment map[string]string `json:"environment,omitempty"`
 }
@@ -79,6 +82,9 @@ const (
 	Trapped       Ending = "trap"
 	OutOfTime     Ending = "time"
 	OutOfOutput   Ending = "output"
+	// Uncompiled is a module that took too long to compile: it did not run. What
+	// compiles it may never end, so that the engine is to be replaced.
+	Uncompiled Ending = "uncompiled"
 )
 
 // Outcome is how a run ended. Its body holds Stdout bytes of standard output and

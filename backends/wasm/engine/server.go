@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
@@ -94,7 +95,7 @@ func (s *server) setup(ctx context.Context, o Setup) (ready Ready, err error) {
 		return ready, errors.Join(tool.Errorf(tool.BackendUnavailable, "start the WebAssembly engine: %w", err), closeAll(mounts))
 	}
 	s.state = &state{
-		modules:     &modules{runtime: r, cache: c, compiling: make(chan struct{}, maxCompiling), all: make(map[string]*module)},
+		modules:     &modules{runtime: r, cache: c, compiling: make(chan struct{}, maxCompiling), most: time.Duration(o.MaxCompile), all: make(map[string]*module)},
 		mounts:      mounts,
 		environment: o.Environment,
 	}
@@ -116,6 +117,9 @@ func (s *server) run(ctx context.Context, o Run, stdin []byte) (Outcome, []byte,
 	}
 	o.MaxOutput = min(o.MaxOutput, MaxOutput)
 	code, release, err := st.modules.get(ctx, o.Path, o.SHA256)
+	if errors.Is(err, errTooLong) {
+		return Outcome{Ending: Uncompiled, FuelRemaining: o.Fuel}, nil, nil
+	}
 	if err != nil {
 		return Outcome{}, nil, err
 	}
