@@ -214,6 +214,26 @@ func (c Constraints) saved() *store.Limits {
 	}
 }
 
+// savedLimits are limits as they are kept with a session.
+func savedLimits(l profile.Limits) store.Limits {
+	return store.Limits{
+		Timeout: l.Timeout, MaxOutputBytes: l.MaxOutputBytes, ReadOnly: l.ReadOnly, Network: l.Network, Memory: l.Memory,
+		CPUs: l.CPUs, PidsLimit: l.PidsLimit, Image: l.Image, TmpfsNoexec: l.TmpfsNoexec != nil && *l.TmpfsNoexec,
+	}
+}
+
+// within is a profile within limits that were saved.
+func within(p profile.Profile, l store.Limits) (profile.Profile, error) {
+	limits := profile.Limits{
+		Timeout: l.Timeout, MaxOutputBytes: l.MaxOutputBytes, ReadOnly: l.ReadOnly, Network: l.Network, Memory: l.Memory,
+		CPUs: l.CPUs, PidsLimit: l.PidsLimit, Image: l.Image,
+	}
+	if l.TmpfsNoexec {
+		limits.TmpfsNoexec = new(true)
+	}
+	return p.Constrain(limits)
+}
+
 // making is the first constraint that only something new can have; "" when there
 // is none.
 func (c Constraints) making() string {
@@ -345,6 +365,20 @@ func ofProject(err error) error {
 		moved.Path = "limits." + e.Path
 	}
 	moved.Hint = "Choose a profile whose backend can hold the project's limit, or take the limit out of the project's file."
+	return &moved
+}
+
+// ofSession says of an error about a limit that the session has had from its
+// beginning.
+func ofSession(err error) error {
+	var e *tool.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	moved := *e
+	moved.Message = "the session's own limits: " + e.Message
+	moved.Path = "constraints.profile"
+	moved.Hint = "Choose a profile whose backend can hold what the session was opened with, or open a session without that limit."
 	return &moved
 }
 

@@ -84,7 +84,9 @@ func (m *Manager) branch(parent store.Session, id string) store.Session {
 	now := m.o.Now()
 	s := store.Session{
 		ID: id, ParentID: parent.ID, Workspace: parent.Workspace, Folder: parent.Folder,
-		Place: m.branchPlace(parent.Place, id), Overrides: slices.Clone(parent.Overrides), ToolLimits: parent.ToolLimits, JobLimits: parent.JobLimits, Guard: slices.Clone(parent.Guard), Plugins: slices.Clone(parent.Plugins),
+		Place: m.branchPlace(parent.Place, id), Overrides: slices.Clone(parent.Overrides),
+		Limits: slices.Clone(parent.Limits), ToolLimits: parent.ToolLimits, JobLimits: parent.JobLimits,
+		Guard: slices.Clone(parent.Guard), Plugins: slices.Clone(parent.Plugins),
 		Labels: maps.Clone(parent.Labels), CreatedAt: now, LastUsedAt: now,
 	}
 	for _, p := range parent.Places {

@@ -81,7 +81,7 @@ func (s *live) siteOn(home *place, c Constraints, inWorkspace bool) (*place, err
 		if err != nil {
 			return nil, err
 		}
-		here, err := s.m.workspaceOf(home.saved, s.folder)
+		here, err := s.m.workspaceOf(store.Place{Profile: home.profile(), Environment: home.identity()}, s.folder)
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +104,8 @@ func (s *live) placeOn(name string) *place {
 }
 
 // profileNow is a profile of the configuration as it is now, within what the
-// project's file allows now.
+// project's file allows now, and within all that the session was held to when it was
+// made.
 func (s *live) profileNow(name string) (profile.Profile, error) {
 	c, err := s.m.o.Config.Load()
 	if err != nil {
@@ -122,5 +123,14 @@ func (s *live) profileNow(name string) (profile.Profile, error) {
 	}
 	bind := binder{m: s.m, c: c, project: project, session: &store.Session{ID: s.id, Folder: s.folder}}
 	bound, err := bind.place(p)
-	return bound.Profile, at(p, err)
+	if err != nil {
+		return p, at(p, err)
+	}
+	limited := bound.Profile
+	for _, l := range s.saved.Limits { // which never change
+		if limited, err = within(limited, l); err != nil {
+			return p, at(p, ofSession(err))
+		}
+	}
+	return limited, nil
 }

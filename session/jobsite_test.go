@@ -320,3 +320,63 @@ func TestNetworkOfJobs(t *testing.T) {
 		t.Errorf("the session's network is %s", got)
 	}
 }
+
+// A job on another profile has what the session and the project were limited to when
+// the session was made, whatever the project's file says by then.
+func TestSessionLimitsOfJobsElsewhere(t *testing.T) {
+	config := `{"execution_environments": {"profiles": {"net": {"backend": "docker", "image": "a", "network": "enabled"}}}}`
+	type c = session.Constraints
+	tests := map[string]struct {
+		project string
+		session c
+		profile string
+		check   func(ran ranJob) bool
+	}{
+		"network":    {"", c{Network: "none"}, "net", func(ran ranJob) bool { return ran.b.Profile.Network == "none" }},
+		"filesystem": {"", c{Filesystem: "read_only"}, "local", func(ran ranJob) bool { return ran.r.Mode == tool.ReadOnly }},
+		"timeout":    {"", c{Timeout: time.Second}, "local", func(ran ranJob) bool { return ran.r.Timeout == time.Second }},
+		"memory":     {"", c{Memory: 64 << 20}, "net", func(ran ranJob) bool { return ran.b.Profile.Memory == 64<<20 }},
+		"tmpfs":      {"", c{TmpfsNoexec: new(true)}, "net", func(ran ranJob) bool { return ran.b.Profile.TmpfsNoexec }},
+		"the project's": {`{"limits": {"network": "none", "pids_limit": 7}}`, c{}, "net",
+			func(ran ranJob) bool { return ran.b.Profile.Network == "none" && ran.b.Profile.PidsLimit == 7 }},
+		"the image is its own": {"", c{Image: "b"}, "net", func(ran ranJob) bool { return ran.b.Profile.Image == "a" }},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.write(r.config, strings.Replace(config, `"profiles": {`, `"profiles": {"box": {"backend": "docker", "image": "a"},`, 1))
+			if test.project != "" {
+				r.write(filepath.Join(r.folder, ".caisson.json"), test.project)
+			}
+			s := r.start()
+			on := "box"
+			if test.session.Filesystem != "" || test.session.Timeout > 0 {
+				on = "net"
+			}
+			v := s.open(session.OpenRequest{Workspace: r.folder, Profile: on, Constraints: test.session})
+			f, err := s.Fork(t.Context(), session.ForkRequest{SessionID: v.ID}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.stop()
+			r.write(filepath.Join(r.folder, ".caisson.json"), `{}`)
+			s = r.start()
+			for _, id := range []string{v.ID, f.ID} {
+				s.open(session.OpenRequest{SessionID: id})
+				ran, err := s.job(session.JobRequest{SessionID: id, Constraints: c{Profile: test.profile}})
+				if err != nil || !test.check(ran) {
+					t.Errorf("ran %+v in %+v, %v", ran.r, ran.b.Profile, err)
+				}
+			}
+		})
+	}
+	// What a profile cannot be held to is refused, and not forgotten.
+	r := newRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "box", Constraints: c{Network: "none"}})
+	_, err := s.job(session.JobRequest{SessionID: v.ID, Constraints: c{Profile: "local"}})
+	wantKind(t, err, tool.Unsupported)
+	if err == nil || !strings.Contains(err.Error(), "session") {
+		t.Error(err)
+	}
+}

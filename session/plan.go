@@ -47,6 +47,11 @@ func (m *Manager) plan(ctx context.Context, r OpenRequest) (store.Session, error
 		Labels: maps.Clone(r.Labels), CreatedAt: now, LastUsedAt: now,
 		ToolLimits: forTools, JobLimits: forJobs,
 	}
+	for _, l := range []profile.Limits{project.Limits, beside(limits)} {
+		if l != (profile.Limits{}) {
+			s.Limits = append(s.Limits, savedLimits(l))
+		}
+	}
 	if s.Guard, err = m.savedGuard(c, project); err != nil {
 		return store.Session{}, known(err)
 	}

@@ -40,6 +40,7 @@ type Limits struct {
 	Network        string        `json:"network,omitempty"`
 	Memory         int64         `json:"memory,omitempty"` // bytes
 	CPUs           float64       `json:"cpus,omitempty"`
+	PidsLimit      int64         `json:"pids_limit,omitempty"`
 	Image          string        `json:"image,omitempty"`
 	TmpfsNoexec    bool          `json:"tmpfs_noexec,omitempty"`
 	Profile        string        `json:"profile,omitempty"`

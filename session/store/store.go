@@ -80,8 +80,12 @@ type Session struct {
 	// say what goes there, in the order of writing.
 	Places    []Place    `json:"places,omitempty"`
 	Overrides []Override `json:"overrides,omitempty"`
+	// Limits hold in every environment of the session: those of the project when the
+	// session was made, and of the session's own constraints. The profiles of its
+	// places are within them; one that it gets later is to be.
+	Limits []Limits `json:"limits,omitempty"`
 	// ToolLimits and JobLimits are the session's constraints on tool calls alone and
-	// on jobs alone. Those on both are in the profiles.
+	// on jobs alone.
 	ToolLimits *Limits `json:"tool_limits,omitempty"`
 	JobLimits  *Limits `json:"job_limits,omitempty"`
 	// Plugins are the registered tools that the session has.
