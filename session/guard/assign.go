@@ -74,10 +74,12 @@ func (w *walker) declare(sh *shell, c *syntax.DeclClause) string {
 		sh.localise(c.Args)
 	}
 	words := []string{c.Variant.Value}
+	number := false
 	for _, a := range c.Args {
 		if a.Name == nil {
 			text := w.value(sh, a.Value)
 			words = append(words, text)
+			number = number || strings.HasPrefix(text, "-") && strings.Contains(text, "i")
 			if strings.HasPrefix(text, "-") && strings.Contains(text, "x") {
 				export = true
 			}
@@ -89,6 +91,9 @@ func (w *walker) declare(sh *shell, c *syntax.DeclClause) string {
 			continue
 		}
 		words = append(words, a.Name.Value)
+		if number && a.Value != nil {
+			w.subscript(sh, w.value(sh, a.Value))
+		}
 		if export {
 			sh.exported[a.Name.Value] = true
 		}

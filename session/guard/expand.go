@@ -128,7 +128,8 @@ func (w *walker) parts(sh *shell, b *splitter, parts []syntax.WordPart, quoted b
 		case *syntax.ParamExp:
 			w.parameter(sh, b, part, quoted)
 		case *syntax.CmdSubst:
-			b.insert(strings.TrimRight(w.substitution(sh, part.Stmts), "\n"), quoted)
+			out := strings.ReplaceAll(w.substitution(sh, part.Stmts), "\x00", "")
+			b.insert(strings.TrimRight(out, "\n"), quoted)
 		case *syntax.ArithmExp:
 			w.arithmetic(sh, part.X)
 			b.insert(string(outside), true) // a number
@@ -368,6 +369,10 @@ func (w *walker) operate(sh *shell, p *syntax.ParamExp, text string, set bool) s
 		if known(text) && operand == "" {
 			return strings.ToLower(text)
 		}
+	case syntax.OtherParamOps:
+		if operand == "P" { // as a prompt
+			w.expanded(sh, text)
+		}
 	case syntax.RemSmallSuffix, syntax.RemLargeSuffix:
 		if known(text+operand) && !strings.ContainsAny(operand, `*?[\`) {
 			return strings.TrimSuffix(text, operand)
@@ -434,6 +439,14 @@ func (w *walker) arithmetic(sh *shell, x syntax.ArithmExpr) {
 			return false
 		case *syntax.ProcSubst:
 			w.substitution(sh, n.Stmts)
+			return false
+		case *syntax.Word:
+			// A variable in an expression is one itself.
+			text := w.value(sh, n)
+			if v, ok := sh.vars[text]; ok && len(v.list) > 0 {
+				text = v.list[0]
+			}
+			w.subscript(sh, text)
 			return false
 		case *syntax.BinaryArithm:
 			if word, ok := n.X.(*syntax.Word); ok && strings.HasSuffix(n.Op.String(), "=") {

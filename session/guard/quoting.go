@@ -56,7 +56,8 @@ func unquoteDouble(text string) string {
 	return out.String()
 }
 
-// unescape decodes the escapes of $'…' and, without quotes, of printf and echo -e.
+// unescape decodes the escapes of $'…' and, without quotes, of printf and echo -e,
+// which also print NULs.
 func unescape(text string, quotes bool) string {
 	if !strings.Contains(text, `\`) {
 		return text
@@ -116,5 +117,9 @@ func unescape(text string, quotes bool) string {
 			out.WriteByte(c)
 		}
 	}
-	return strings.ReplaceAll(out.String(), "\x00", "")
+	if quotes {
+		word, _, _ := strings.Cut(out.String(), "\x00") // which ends there
+		return word
+	}
+	return out.String()
 }

@@ -9,8 +9,13 @@ import (
 type runner struct {
 	// values are the flags whose value is the next word, apart by spaces.
 	values string
+	// pairs are the flags whose values are the next two words.
+	pairs string
 	// skip is how many words stand before the command.
 	skip int
+	// verbs are the words of which one must stand before the command, as the first;
+	// behind another one there is none.
+	verbs string
 	// code are flags whose value is shell code.
 	code string
 	// joined: what stands behind is one line of shell code.
@@ -23,39 +28,42 @@ type runner struct {
 
 // runners are the programs that run what stands behind them.
 var runners = map[string]runner{
-	"sudo":             {values: "-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --close-from --role --type --command-timeout --other-user --chdir --chroot", settings: true},
-	"doas":             {values: "-u -C"},
-	"pkexec":           {values: "--user"},
-	"nice":             {values: "-n --adjustment"},
-	"ionice":           {values: "-c -n -p --class --classdata"},
-	"nohup":            {},
-	"setsid":           {},
-	"setpriv":          {values: "--reuid --regid --groups --inh-caps --ambient-caps --bounding-set --securebits --pdeathsig"},
-	"timeout":          {values: "-s -k --signal --kill-after", skip: 1},
-	"stdbuf":           {values: "-i -o -e --input --output --error"},
-	"time":             {values: "-f -o --format --output"},
-	"chrt":             {values: "-p -T -P -D", skip: 1},
-	"taskset":          {values: "-p", skip: 1},
-	"numactl":          {values: "-N -m -C -i -p"},
-	"strace":           {values: "-e -o -p -s -u -a -b -E -I -O -P -S -U -X"},
-	"ltrace":           {values: "-e -o -p -s -u -a -n -l -x"},
-	"gdb":              {values: "-x -ex --command"},
-	"valgrind":         {},
-	"perf":             {values: "-e -o -p -F", skip: 1},
-	"watch":            {values: "-n --interval", joined: true},
-	"entr":             {},
-	"exec":             {values: "-a"},
-	"builtin":          {},
-	"coproc":           {},
-	"unshare":          {values: "-S -G -R -w --setuid --setgid --root --wd"},
-	"nsenter":          {values: "-t -S -G --target --setuid --setgid"},
-	"chroot":           {values: "--userspec --groups", skip: 1, shell: true},
-	"su":               {values: "-s -g -G -w --shell --group --supp-group", code: "-c --command --session-command", skip: 1, shell: true},
-	"runuser":          {values: "-u -s -g -G --user --shell", code: "-c --command --session-command"},
-	"script":           {values: "-o -m -T -I -O -B -E -l", code: "-c --command", skip: 1},
-	"flock":            {values: "-w -E --timeout --wait --conflict-exit-code", code: "-c --command", skip: 1},
-	"firejail":         {},
-	"bwrap":            {values: "--chdir --uid --gid --hostname --unsetenv --dev --proc --tmpfs --dir"},
+	"sudo":     {values: "-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --close-from --role --type --command-timeout --other-user --chdir --chroot", settings: true},
+	"doas":     {values: "-u -C"},
+	"pkexec":   {values: "--user"},
+	"nice":     {values: "-n --adjustment"},
+	"ionice":   {values: "-c -n -p --class --classdata"},
+	"nohup":    {},
+	"setsid":   {},
+	"setpriv":  {values: "--reuid --regid --groups --inh-caps --ambient-caps --bounding-set --securebits --pdeathsig"},
+	"timeout":  {values: "-s -k --signal --kill-after", skip: 1},
+	"stdbuf":   {values: "-i -o -e --input --output --error"},
+	"time":     {values: "-f -o --format --output"},
+	"chrt":     {values: "-p -T -P -D", skip: 1},
+	"taskset":  {values: "-p", skip: 1},
+	"numactl":  {values: "-N -m -C -i -p"},
+	"strace":   {values: "-e -o -p -s -u -a -b -E -I -O -P -S -U -X"},
+	"ltrace":   {values: "-e -o -p -s -u -a -n -l -x"},
+	"gdb":      {values: "-x -ex --command"},
+	"valgrind": {},
+	"perf":     {values: "-e -o -p -F", skip: 1},
+	"watch":    {values: "-n --interval", joined: true},
+	"entr":     {},
+	"exec":     {values: "-a"},
+	"builtin":  {},
+	"coproc":   {},
+	"unshare":  {values: "-S -G -R -w --setuid --setgid --root --wd"},
+	"nsenter":  {values: "-t -S -G --target --setuid --setgid"},
+	"chroot":   {values: "--userspec --groups", skip: 1, shell: true},
+	"su":       {values: "-s -g -G -w --shell --group --supp-group", code: "-c --command --session-command", skip: 1, shell: true},
+	"runuser":  {values: "-u -s -g -G --user --shell", code: "-c --command --session-command"},
+	"script":   {values: "-o -m -T -I -O -B -E -l", code: "-c --command", skip: 1},
+	"flock":    {values: "-w -E --timeout --wait --conflict-exit-code", code: "-c --command", skip: 1},
+	"firejail": {},
+	"bwrap": {
+		values: "--chdir --uid --gid --hostname --unsetenv --dev --proc --tmpfs --dir --mqueue --remount-ro --lock-file --sync-fd --info-fd --seccomp --size --perms --cap-add --cap-drop --argv0",
+		pairs:  "--bind --bind-try --dev-bind --dev-bind-try --ro-bind --ro-bind-try --symlink --setenv --file --bind-data --ro-bind-data --chmod",
+	},
 	"proot":            {values: "-r -b -w -0"},
 	"fakeroot":         {values: "-l -s -i -b"},
 	"fakechroot":       {},
@@ -84,6 +92,37 @@ var runners = map[string]runner{
 	"aws-vault":        {skip: 2},
 	"tmux":             {skip: 1, joined: true},
 	"screen":           {values: "-S -c -e -h -L -p -s -T -t"},
+	"gosu":             {skip: 1},
+	"su-exec":          {skip: 1},
+	"s6-setuidgid":     {skip: 1},
+	"setuidgid":        {skip: 1},
+	"tini":             {values: "-p -e"},
+	"dumb-init":        {values: "-r --rewrite"},
+	"catatonit":        {},
+	"xvfb-run":         {values: "-n -e -f -p -s -w --server-num --error-file --auth-file --xauth-protocol --server-args --wait"},
+	"ssh-agent":        {values: "-a -E -O -P -t"},
+	"cpulimit":         {values: "-l -p -e -P -c --limit --pid --exe --path --cpu"},
+	"chronic":          {},
+	"faketime":         {values: "-f", skip: 1},
+	"trickle":          {values: "-d -u -w -t -l -n -p -P"},
+	"sem":              {values: "-j --jobs --id"},
+	"npx":              {values: "-p --package -w --workspace"},
+	"uvx":              {values: "-p -w --python --with --from --index-url"},
+	"pipx":             {values: "--spec --python", skip: 1, verbs: "run"},
+	"poetry":           {values: "-C -P --directory --project", skip: 1, verbs: "run"},
+	"pipenv":           {skip: 1, verbs: "run"},
+	"bundle":           {skip: 1, verbs: "exec"},
+	"direnv":           {skip: 2, verbs: "exec"},
+	"conda":            {values: "-n -p --name --prefix --cwd", skip: 1, verbs: "run"},
+	"mamba":            {values: "-n -p --name --prefix --cwd", skip: 1, verbs: "run"},
+	"uv":               {values: "-p --python --with --project --directory --group --extra --package --env-file", skip: 1, verbs: "run"},
+	"nix-shell":        {values: "-p -A --packages --attr -I", code: "--run --command", skip: 1},
+	"mise":             {skip: 1, verbs: "exec x"},
+	"rbenv":            {skip: 1, verbs: "exec"},
+	"pyenv":            {skip: 1, verbs: "exec"},
+	"doppler":          {values: "-p -c --project --config", skip: 1, verbs: "run"},
+	"lxc":              {skip: 2, verbs: "exec"},
+	"vagrant":          {code: "-c --command", skip: 2, verbs: "ssh"},
 }
 
 // runner follows what the program runs.
@@ -117,6 +156,9 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 				continue
 			}
 			if skip > 0 {
+				if skip == r.skip && r.verbs != "" && !slices.Contains(strings.Fields(r.verbs), arg) {
+					return string(anything)
+				}
 				skip--
 				args = args[1:]
 				continue
@@ -135,6 +177,8 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 			w.code(sh.child(), args[1].text, stdin) // such as -qc
 			args, ran = args[2:], true
 			continue
+		case slices.Contains(strings.Fields(r.pairs), arg) && len(args) > 2:
+			args = args[2:]
 		case takesNext(values, arg) && len(args) > 1:
 			args = args[1:]
 		}
@@ -216,7 +260,7 @@ func (w *walker) env(sh *shell, args []field, stdin string) string {
 // a text that is not known come names, and no flags.
 func (w *walker) xargs(sh *shell, args []field, stdin string) string {
 	values := strings.Fields("-I -n -P -L -d -E -s -a --replace --max-args --max-procs --max-lines --delimiter --max-chars --arg-file")
-	replace := ""
+	replace, between := "", ""
 	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
 		arg := args[0].text
 		switch {
@@ -226,8 +270,18 @@ func (w *walker) xargs(sh *shell, args []field, stdin string) string {
 			replace = arg[2:]
 		case arg == "-i" || arg == "--replace":
 			replace = "{}"
-		case arg == "-a" || strings.HasPrefix(arg, "--arg-file"):
-			stdin = string(anything)
+		case (arg == "-a" || arg == "--arg-file") && len(args) > 1:
+			stdin = w.arguments(sh, args[1], stdin)
+		case strings.HasPrefix(arg, "--arg-file="):
+			stdin = w.arguments(sh, field{text: strings.TrimPrefix(arg, "--arg-file="), output: args[0].output}, stdin)
+		case strings.HasPrefix(arg, "-a"):
+			stdin = w.arguments(sh, field{text: arg[2:], output: args[0].output}, stdin)
+		case (arg == "-d" || arg == "--delimiter") && len(args) > 1:
+			between = unescape(args[1].text, false)
+		case strings.HasPrefix(arg, "--delimiter="):
+			between = unescape(strings.TrimPrefix(arg, "--delimiter="), false)
+		case strings.HasPrefix(arg, "-d"):
+			between = unescape(arg[2:], false)
 		}
 		if slices.Contains(values, arg) && len(args) > 1 {
 			args = args[1:]
@@ -243,7 +297,7 @@ func (w *walker) xargs(sh *shell, args []field, stdin string) string {
 		}
 	} else {
 		for _, word := range strings.FieldsFunc(stdin, func(r rune) bool {
-			return r == '\n' || r == 0 || replace == "" && (r == ' ' || r == '\t') // -I takes lines
+			return r == '\n' || r == 0 || strings.ContainsRune(between, r) || replace == "" && (r == ' ' || r == '\t') // -I takes lines
 		}) {
 			words = append(words, field{text: strings.Trim(word, `'"`), many: !known(word)})
 		}
@@ -261,6 +315,22 @@ func (w *walker) xargs(sh *shell, args []field, stdin string) string {
 		w.run(sh.fork(), replaced(args, replace, word), string(anything))
 	}
 	return string(anything)
+}
+
+// arguments are those that xargs reads from a file. In one that was there before are
+// names, as in what is piped into it.
+func (w *walker) arguments(sh *shell, f field, stdin string) string {
+	switch {
+	case f.output != nil:
+		return *f.output
+	case f.text == "-", f.text == "/dev/stdin", f.text == "/dev/fd/0", f.text == "/proc/self/fd/0":
+		return stdin
+	}
+	text := sh.content(f.text)
+	if text == string(outside) || strings.HasPrefix(text, copied) {
+		return string(anything)
+	}
+	return text
 }
 
 // replaced puts the word where the mark stands.

@@ -65,11 +65,15 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 		return string(anything)
 	}
 	w.codeIn(sh, fields[1:])
+	w.subscripts(sh, program, fields[1:])
 	if out, ok := w.builtin(sh, program, fields, stdin); ok {
 		return out
 	}
 	if r, ok := runners[program]; ok {
 		return w.runner(sh, r, fields, stdin)
+	}
+	if program == "ld.so" || strings.HasPrefix(program, "ld-linux") || strings.HasPrefix(program, "ld-musl") {
+		return w.runner(sh, runner{values: "--library-path --inhibit-rpath --preload --audit --argv0"}, fields, stdin)
 	}
 	return output(sh, program, fields[1:], stdin)
 }
@@ -112,8 +116,52 @@ func (w *walker) codeIn(sh *shell, args []field) {
 	}
 }
 
+// subscripts follows what runs in the names of elements of lists: those that a shell is
+// told in words are expanded once more.
+func (w *walker) subscripts(sh *shell, program string, args []field) {
+	for i, a := range args {
+		switch program {
+		case "test", "[", "printf", "wait":
+			if i == 0 || args[i-1].text != "-v" && args[i-1].text != "-p" {
+				continue
+			}
+		case "unset", "read", "let", "mapfile", "readarray", "declare", "typeset", "local", "export", "readonly":
+		default:
+			return
+		}
+		w.subscript(sh, a.text)
+	}
+}
+
+// subscript follows what runs in an expression of numbers that is a text.
+func (w *walker) subscript(sh *shell, text string) {
+	if strings.Contains(text, "[") {
+		w.expanded(sh, text)
+	}
+}
+
+// expanded follows what runs in a text that a shell expands as if it stood in double
+// quotes.
+func (w *walker) expanded(sh *shell, text string) {
+	if strings.ContainsAny(text, "$`") {
+		w.code(sh.child(), `: "`+strings.ReplaceAll(text, `"`, "")+`"`, unread)
+	}
+}
+
+// prompts follows what runs in the prompts of a shell.
+func (w *walker) prompts(sh *shell) {
+	for _, name := range prompts {
+		if v, ok := sh.vars[name]; ok && len(v.list) > 0 {
+			w.expanded(sh, v.list[0])
+		}
+	}
+}
+
 // copied begins the content of a file that is a copy of a program, or a link to it.
 const copied = "\x00program "
+
+// authored is the content of a file that somebody wrote, which cannot pass for a copy.
+func authored(text string) string { return strings.TrimLeft(text, "\x00") }
 
 // builtin follows what a shell does itself, shells, and programs whose way to run
 // others is their own. It reports whether it was one.
@@ -145,7 +193,7 @@ func (w *walker) builtin(sh *shell, program string, fields []field, stdin string
 			sh.aliases[args[2].text] = args[1].text
 		}
 		return "", true
-	case "docker", "podman", "nerdctl", "kubectl", "oc":
+	case "docker", "docker-compose", "podman", "podman-compose", "nerdctl", "kubectl", "oc":
 		return w.container(sh, args, stdin), true
 	case "python", "python2", "python3", "perl", "ruby", "node", "php", "lua", "pwsh":
 		// What a program of theirs does is not looked at. One that nobody has seen is
@@ -173,6 +221,7 @@ func (w *walker) builtin(sh *shell, program string, fields []field, stdin string
 		return string(outside), true
 	case "set":
 		w.setOptions(sh, args)
+		w.prompts(sh)
 		return "", true
 	case "shift":
 		if len(sh.params) > 0 && !sh.params[0].many {
@@ -186,7 +235,31 @@ func (w *walker) builtin(sh *shell, program string, fields []field, stdin string
 			}
 		}
 		return "", true
+	case "complete", "compgen":
+		for i := 0; i+1 < len(args); i++ {
+			switch args[i].text {
+			case "-C":
+				w.code(sh.fork(), args[i+1].text, unread)
+			case "-W":
+				w.expanded(sh, args[i+1].text)
+			}
+		}
+		return string(anything), true
+	case "crontab":
+		if len(args) > 0 && args[len(args)-1].text == "-" {
+			w.schedule(sh, stdin)
+		}
+		return string(anything), true
+	case "npm", "pnpm", "yarn":
+		if len(args) > 0 && (args[0].text == "exec" || args[0].text == "x" || args[0].text == "dlx") {
+			return w.runner(sh, runners["npx"], args, stdin), true
+		}
 	case "read", "mapfile", "readarray", "getopts":
+		for i := 0; i+1 < len(args); i++ {
+			if args[i].text == "-C" && program != "read" {
+				w.code(sh.fork(), args[i+1].text, unread)
+			}
+		}
 		for _, a := range args {
 			sh.forget(a.text)
 		}
@@ -245,7 +318,8 @@ func (w *walker) builtin(sh *shell, program string, fields []field, stdin string
 		return stdin, true
 	case "printf":
 		if len(args) > 2 && args[0].text == "-v" {
-			sh.set(args[1].text, output(sh, program, args[2:], stdin))
+			text, _, _ := strings.Cut(output(sh, program, args[2:], stdin), "\x00")
+			sh.set(args[1].text, text)
 			return "", true
 		}
 	case "awk", "gawk", "mawk", "nawk":
@@ -322,7 +396,7 @@ func (s *shell) readInto(args []field, stdin string) {
 	if len(names) == 0 {
 		names = []string{"REPLY"}
 	}
-	if open(stdin) || !known(s.lookup("IFS")) || s.lookup("IFS") != " \t\n" {
+	if open(stdin) || strings.Contains(stdin, "\x00") || !known(s.lookup("IFS")) || s.lookup("IFS") != " \t\n" {
 		s.forget(names...)
 		return
 	}

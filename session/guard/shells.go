@@ -55,6 +55,7 @@ func (w *walker) shell(sh *shell, program string, args []field, stdin string) st
 			w.code(inner, w.file(sh, field{text: inner.lookup(name)}, stdin), stdin)
 		}
 	}
+	w.prompts(inner)
 	for len(args) > 0 {
 		arg := args[0].text
 		if !strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "+") || arg == "-" || arg == "--" {
@@ -128,6 +129,25 @@ func (w *walker) typed(sh *shell, program, stdin string) {
 		}
 	}
 	w.code(sh, stdin, string(anything))
+}
+
+// schedule follows a table of commands that run later, behind five fields of time or
+// one word such as @daily.
+func (w *walker) schedule(sh *shell, table string) {
+	if open(table) {
+		w.give("crontab -", "it reads commands that are only known when it runs")
+	}
+	for line := range strings.SplitSeq(table, "\n") {
+		words := 5
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "@") {
+			words = 1
+		}
+		for range words {
+			_, line, _ = strings.Cut(line, " ")
+			line = strings.TrimLeft(line, " \t")
+		}
+		w.code(sh.child(), line, unread)
+	}
 }
 
 // interpreted follows a job's script: shells are followed, other interpreters are

@@ -55,7 +55,7 @@ func (s *subject) commands() []command {
 		if len(data) <= maxText {
 			text = string(data)
 		}
-		sh.files[resolve(sh.dir, name)] = text
+		sh.files[resolve(sh.dir, name)] = authored(text)
 	}
 	if raw, ok := o.members["env"]; ok {
 		var env map[string]string

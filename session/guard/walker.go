@@ -234,7 +234,7 @@ func (w *walker) wrote(sh *shell, name, text string) {
 	if strings.HasPrefix(name, "/dev/") {
 		return
 	}
-	name = resolve(sh.dir, name)
+	name, text = resolve(sh.dir, name), authored(text)
 	if before, ok := sh.files[name]; ok {
 		text = limited(before + text)
 	}
@@ -319,8 +319,24 @@ func (w *walker) cmd(sh *shell, c syntax.Command, stdin string) string {
 // test follows the words of [[ … ]].
 func (w *walker) test(sh *shell, c *syntax.TestClause) {
 	syntax.Walk(c, func(n syntax.Node) bool {
-		if word, ok := n.(*syntax.Word); ok {
-			w.value(sh, word)
+		switch n := n.(type) {
+		case *syntax.UnaryTest:
+			if word, ok := n.X.(*syntax.Word); ok && n.Op == syntax.TsVarSet {
+				w.subscript(sh, w.value(sh, word))
+				return false
+			}
+		case *syntax.BinaryTest:
+			switch n.Op {
+			case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr: // numbers
+				for _, x := range []syntax.TestExpr{n.X, n.Y} {
+					if word, ok := x.(*syntax.Word); ok {
+						w.subscript(sh, w.value(sh, word))
+					}
+				}
+				return false
+			}
+		case *syntax.Word:
+			w.value(sh, n)
 			return false
 		}
 		return true
@@ -361,6 +377,9 @@ var codeSettings = []string{
 	"GIT_SSH_COMMAND", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_EXTERNAL_DIFF", "GIT_ASKPASS", "PAGER", "EDITOR", "VISUAL",
 	"PROMPT_COMMAND", "MANPAGER", "LESSOPEN", "RSYNC_RSH", "SSH_ASKPASS",
 }
+
+// prompts are variables whose values shells expand.
+var prompts = []string{"PS0", "PS1", "PS2", "PS4"}
 
 // simple follows a simple command.
 func (w *walker) simple(sh *shell, c *syntax.CallExpr, stdin string) string {
