@@ -29,7 +29,7 @@ type collector struct {
 	files   []tool.JobFile
 	dropped int
 	bytes   int64
-	entries int
+	room    int // for entries of directories to be looked at
 }
 
 // collect returns the snapshots, sorted by path, and how many files got none. An
@@ -47,16 +47,18 @@ func (c *collector) collect(ctx context.Context) ([]tool.JobFile, int, error) {
 }
 
 func (c *collector) walk(ctx context.Context, dir string, depth int) {
-	entries, err := list(c.root, dir)
-	if err != nil || depth > maxDepth {
+	if depth > maxDepth || c.room == 0 {
 		c.dropped++ // as the one that it is; what is in it is not known
 		return
 	}
+	entries, err := list(c.root, dir, c.room+1)
+	if err != nil || len(entries) > c.room {
+		c.dropped++
+		entries = entries[:min(len(entries), c.room)]
+	}
+	c.room -= len(entries) // at once, since they are held as long as what is in them is looked at
 	for _, e := range entries {
-		if c.entries++; ctx.Err() != nil || c.entries > maxEntries {
-			if ctx.Err() == nil {
-				c.dropped++
-			}
+		if ctx.Err() != nil {
 			return
 		}
 		name := path.Join(dir, e.Name())
@@ -71,14 +73,14 @@ func (c *collector) walk(ctx context.Context, dir string, depth int) {
 	}
 }
 
-// list is what is in a directory, sorted.
-func list(root *os.Root, dir string) ([]fs.DirEntry, error) {
+// list is what is in a directory, at most most entries of it, sorted.
+func list(root *os.Root, dir string, most int) ([]fs.DirEntry, error) {
 	f, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	entries, err := f.ReadDir(maxEntries + 1)
+	entries, err := f.ReadDir(most)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}

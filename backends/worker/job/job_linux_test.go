@@ -281,6 +281,29 @@ func TestCollection(t *testing.T) {
 	r.nothing()
 }
 
+// TestEntries: no more entries are looked at, and held, than there is room for in
+// all directories together.
+func TestEntries(t *testing.T) {
+	r := newRig(t, nil)
+	root, err := os.OpenRoot(r.root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for _, name := range []string{"a/a", "a/b", "a/c/d", "b", "c"} {
+		if err := write(root, name, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ room, files, dropped int }{{7, 5, 0}, {6, 4, 1}, {3, 2, 1}} {
+		all := collector{exports: r.exports, root: root, room: c.room}
+		files, dropped, err := all.collect(t.Context())
+		if err != nil || len(files) != c.files || dropped != c.dropped {
+			t.Errorf("with room for %d: %q, %d dropped, %v; want %+v", c.room, paths(files), dropped, err, c)
+		}
+	}
+}
+
 // TestScriptsAndVariables: the script disturbs no input, is beside them for those
 // who import, and Python leaves nothing.
 func TestScriptsAndVariables(t *testing.T) {
@@ -355,7 +378,7 @@ func TestCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	c := collector{exports: r.exports, root: root}
+	c := collector{exports: r.exports, root: root, room: maxEntries}
 	c.walk(t.Context(), ".", 0)
 	if len(c.files) == 0 {
 		t.Fatal("nothing is collected")

@@ -175,7 +175,7 @@ func open(root *os.Root, name string, depth int) error {
 	if err := root.Chmod(name, 0o700); err != nil || depth > maxDepth {
 		return err
 	}
-	entries, err := list(root, name)
+	entries, err := list(root, name, maxEntries)
 	for _, e := range entries {
 		if e.IsDir() {
 			err = errors.Join(err, open(root, path.Join(name, e.Name()), depth+1))
@@ -195,7 +195,7 @@ func sweep(dir string) error {
 		return err
 	}
 	defer root.Close()
-	entries, err := list(root, ".")
+	entries, err := list(root, ".", maxEntries)
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, e := range entries {
