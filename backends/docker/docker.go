@@ -1,7 +1,7 @@
 // Package docker is the backend of environments that are containers of a Docker
 // daemon, near or far: any Linux image, with or without a shell.
 //
-// The engine is spoken to through its API, and one file, engine.go, knows the
+// The engine is spoken to through its API, and the files engine*.go alone know the
 // library for that. The worker is put in by a read-only volume, filled once for
 // each build of it and checked by its hash. The container's first process is
 // "caisson init"; a session reaches its worker by an exec of "caisson attach"

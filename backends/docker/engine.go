@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,14 +19,12 @@ import (
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/docker/api/types/network"
-	"github.com/docker/docker/api/types/volume"
 	"github.com/docker/docker/client"
-	"github.com/docker/docker/pkg/stdcopy"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// This is the only file that imports the engine's client library. It turns our
-// types into the library's and its errors into ours, and decides nothing.
+// The files engine*.go alone import the engine's client library. They turn our
+// types into the library's and its errors into ours, and decide nothing.
 
 // connectionError is a daemon that could not be spoken to at all.
 type connectionError struct{ error }
@@ -446,106 +443,6 @@ func (e *engine) put(ctx context.Context, id, dir string, archive io.Reader) err
 func (e *engine) get(ctx context.Context, id, path string) (io.ReadCloser, error) {
 	body, _, err := e.api.CopyFromContainer(ctx, id, path)
 	return body, e.failed("reading "+path+" of the container", err)
-}
-
-// exec starts a command in a running container and joins its streams. The
-// context bounds the start only.
-func (e *engine) exec(ctx context.Context, id string, argv []string) (*execStream, error) {
-	const doing = "starting the worker's attach command"
-	made, err := e.api.ContainerExecCreate(ctx, id, container.ExecOptions{
-		Cmd: argv, AttachStdin: true, AttachStdout: true, AttachStderr: true,
-	})
-	if err != nil {
-		return nil, e.failed(doing, err)
-	}
-	stop := func() bool { return true }
-	held := context.WithValue(ctx, heldConn{}, func(conn net.Conn) {
-		stop = context.AfterFunc(ctx, func() { conn.Close() })
-	})
-	joined, err := e.api.ContainerExecAttach(held, made.ID, container.ExecAttachOptions{})
-	if stopped := stop(); err == nil && !stopped {
-		joined.Close()
-		err = ctx.Err()
-	}
-	if err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		return nil, e.failed(doing, err)
-	}
-	exitCode := func(ctx context.Context) (int, bool) {
-		found, err := e.api.ContainerExecInspect(ctx, made.ID)
-		return found.ExitCode, err == nil && !found.Running
-	}
-	return newExecStream(joined.Conn, joined.Reader, joined.CloseWrite, exitCode), nil
-}
-
-// join joins all streams of a container's first process, before it is started.
-// The context bounds the joining only.
-func (e *engine) join(ctx context.Context, id string) (*execStream, error) {
-	joined, err := e.api.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
-	if err != nil {
-		return nil, e.failed("joining the container's streams", err)
-	}
-	exitCode := func(ctx context.Context) (int, bool) {
-		found, err := e.api.ContainerInspect(ctx, id)
-		if err != nil || found.ContainerJSONBase == nil || found.State == nil {
-			return 0, false // it has removed itself
-		}
-		return found.State.ExitCode, !found.State.Running
-	}
-	return newExecStream(joined.Conn, joined.Reader, joined.CloseWrite, exitCode), nil
-}
-
-// watch follows what a container's first process says, from its start on.
-func (e *engine) watch(ctx context.Context, id string) (*bootLog, error) {
-	joined, err := e.api.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true})
-	if err != nil {
-		return nil, e.failed("joining the container's output", err)
-	}
-	return newBootLog(joined.Conn, func(to io.Writer) {
-		// Its end, in whatever way, is no failure of ours.
-		_, _ = stdcopy.StdCopy(to, to, joined.Reader)
-	}), nil
-}
-
-// The streams that the engine multiplexes.
-const (
-	streamStdout = byte(stdcopy.Stdout)
-	streamStderr = byte(stdcopy.Stderr)
-	streamSystem = byte(stdcopy.Systemerr)
-)
-
-func (e *engine) volume(ctx context.Context, name string) (volumeInfo, error) {
-	v, err := e.api.VolumeInspect(ctx, name)
-	if err != nil {
-		return volumeInfo{}, e.failed("looking for the volume "+name, err)
-	}
-	return volumeOf(&v), nil
-}
-
-func volumeOf(v *volume.Volume) volumeInfo {
-	return volumeInfo{Name: v.Name, Labels: v.Labels, CreatedAt: v.CreatedAt, Mountpoint: v.Mountpoint}
-}
-
-// unusedVolumes lists the volumes with the labels that no container has.
-func (e *engine) unusedVolumes(ctx context.Context, labels ...string) ([]volumeInfo, error) {
-	args := withLabels(labels)
-	args.Add("dangling", "true")
-	found, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: args})
-	if err != nil {
-		return nil, e.failed("listing volumes", err)
-	}
-	infos := make([]volumeInfo, 0, len(found.Volumes))
-	for _, v := range slices.DeleteFunc(found.Volumes, func(v *volume.Volume) bool { return v == nil }) {
-		infos = append(infos, volumeOf(v))
-	}
-	return infos, nil
-}
-
-// removeVolume removes a volume that no container uses; one in use is errConflict.
-func (e *engine) removeVolume(ctx context.Context, name string) error {
-	return e.failed("removing the volume "+name, e.api.VolumeRemove(ctx, name, false))
 }
 
 // failed says what was being done when the daemon answered err, and keeps what

@@ -5,7 +5,7 @@ import (
 )
 
 // The types below are what this package asks of an engine and what it learns
-// from one, in words of its own: only engine.go knows the library's.
+// from one, in words of its own: only the files engine*.go know the library's.
 
 // containerSpec describes a container to be made.
 type containerSpec struct {
