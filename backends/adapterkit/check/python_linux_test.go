@@ -93,7 +93,8 @@ func TestPythonSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(seen, err)
 		}
-		if event.Process != nil {
+		// The command in the background may still tell its end.
+		if event.Process != nil && event.Process.Process.ID == p.ID {
 			seen = append(seen, string(event.Process.Type)+" "+string(event.Process.Cause))
 		}
 	}

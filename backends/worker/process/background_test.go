@@ -103,6 +103,9 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(m.o.Root, "data"), []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Mkdir(filepath.Join(m.o.Root, "closed"), 0); err != nil {
+		t.Fatal(err)
+	}
 	tests := []struct {
 		name    string
 		request tool.StartRequest
@@ -111,6 +114,7 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	}{
 		{"no shell", tool.StartRequest{Command: "true"}, tool.Unsupported, "no shell: there is no /nonexistent/shell"},
 		{"no program", tool.StartRequest{Argv: []string{"no-such-program"}}, tool.Unsupported, "no program no-such-program"},
+		{"no program, and a directory that may not be looked into", tool.StartRequest{Argv: []string{"no-such-program"}, Environment: map[string]string{"PATH": "closed:/bin"}}, tool.Unsupported, "no program no-such-program"},
 		{"no interpreter", tool.StartRequest{Argv: []string{"./script"}}, tool.Unsupported, "not the interpreter"},
 		{"not executable", tool.StartRequest{Argv: []string{"./data"}}, tool.InvalidParams, "cannot be run"},
 		{"both", tool.StartRequest{Command: "true", Argv: []string{"true"}}, tool.InvalidParams, "either"},

@@ -201,7 +201,8 @@ func lookPath(name string, env []string, dir string) (string, error) {
 		if e == nil {
 			return path, nil
 		}
-		if !errors.Is(e, fs.ErrNotExist) {
+		// A directory that may not be looked into says nothing of the program.
+		if _, unseen := errors.AsType[*fs.PathError](e); !unseen {
 			err = e
 		}
 	}
