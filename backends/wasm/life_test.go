@@ -119,6 +119,27 @@ func TestUncompiled(t *testing.T) {
 	gone(t, pid)
 }
 
+// TestPipeIsNoModule: nobody waits for the writer of a pipe that a profile names.
+func TestPipeIsNoModule(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe.wasm")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	result := make(chan error, 1)
+	go func() {
+		_, err := (&hashes{}).of(pipe)
+		result <- err
+	}()
+	select {
+	case err := <-result:
+		if tool.KindOf(err) != tool.ConfigInvalid {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("it is still being opened")
+	}
+}
+
 // TestDied is what is made of how an engine ended.
 func TestDied(t *testing.T) {
 	for text, want := range map[string]tool.Kind{

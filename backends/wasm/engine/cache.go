@@ -108,6 +108,16 @@ func (c *cache) store(sum string, metered []byte) {
 	}
 }
 
+// empty removes all that is kept: something of it is damaged, and nobody says what.
+func (c *cache) empty() {
+	_ = filepath.WalkDir(c.dir, func(file string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			_ = os.Remove(file) // what stays fails as it did
+		}
+		return nil
+	})
+}
+
 // checkDirectory refuses what is no directory.
 func checkDirectory(info fs.FileInfo) error {
 	if !info.IsDir() {

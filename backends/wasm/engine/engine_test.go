@@ -162,6 +162,41 @@ func TestRandomEnds(t *testing.T) {
 	}
 }
 
+// TestDamagedCache: what is kept and damaged is made again.
+func TestDamagedCache(t *testing.T) {
+	r := asked(t, command(0x01))
+	setup := Setup{CacheDir: filepath.Join(t.TempDir(), "cache"), MemoryPages: 16}
+	for name, damage := range map[string]func([]byte) []byte{
+		"cut":     func(b []byte) []byte { return b[:len(b)/2] },
+		"garbled": func(b []byte) []byte { b[len(b)/2] ^= 0xff; return b },
+		"empty":   func([]byte) []byte { return nil },
+	} {
+		for _, what := range []string{".wasm", ""} {
+			if out := ran(t, started(t, setup), r); out.Ending != Exited {
+				t.Fatalf("%+v", out)
+			}
+			damaged := 0
+			err := filepath.WalkDir(setup.CacheDir, func(file string, d os.DirEntry, err error) error {
+				if err != nil || d.IsDir() || filepath.Ext(file) != what {
+					return err
+				}
+				b, err := os.ReadFile(file)
+				if err != nil {
+					return err
+				}
+				damaged++
+				return os.WriteFile(file, damage(b), 0o600)
+			})
+			if err != nil || damaged == 0 {
+				t.Fatalf("%d files were damaged: %v", damaged, err)
+			}
+			if out := ran(t, started(t, setup), r); out.Ending != Exited || out.FuelRemaining != r.Fuel-1 {
+				t.Errorf("%s%s: %+v", name, what, out)
+			}
+		}
+	}
+}
+
 func TestFixedClock(t *testing.T) {
 	c := &fixedClock{}
 	sec, nsec := c.walltime()

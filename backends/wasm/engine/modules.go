@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -141,35 +142,50 @@ func (ms *modules) compileInTime(ctx context.Context, path, sum string) (wazero.
 	return nil, errTooLong
 }
 
-// compile makes machine code of a module: it is validated as it is, given its
-// metering, and compiled.
+// compile makes machine code of a module, of which a part may be kept from before.
+// What is kept and damaged costs time only.
 func (ms *modules) compile(ctx context.Context, path, sum string) (wazero.CompiledModule, error) {
-	metered, ok := ms.cache.load(sum)
-	if !ok {
-		original, err := read(path, sum)
-		if err != nil {
+	metered, kept := ms.cache.load(sum)
+	if !kept {
+		var err error
+		if metered, err = ms.instrument(ctx, path, sum); err != nil {
 			return nil, err
 		}
-		if err := validate(ctx, path, original); err != nil {
-			return nil, err
-		}
-		instrumented, err := meter.Instrument(original, meter.Options{MaxSize: MaxModule})
-		if err != nil {
-			return nil, refused(path, err)
-		}
-		metered = instrumented.Bytes
-		ms.cache.store(sum, metered)
 	}
 	code, err := ms.runtime.CompileModule(ctx, metered)
+	if err != nil && ms.cache != nil && ctx.Err() == nil {
+		ms.cache.empty()
+		if metered, err = ms.instrument(ctx, path, sum); err != nil {
+			return nil, err
+		}
+		code, err = ms.runtime.CompileModule(ctx, metered)
+	}
 	if err != nil {
 		return nil, tool.Errorf(tool.Internal, "compile the module %s with its metering: %w", path, err).WithPath(path)
 	}
 	return code, nil
 }
 
+// instrument validates a module as it is and gives it its metering.
+func (ms *modules) instrument(ctx context.Context, path, sum string) ([]byte, error) {
+	original, err := read(path, sum)
+	if err != nil {
+		return nil, err
+	}
+	if err := validate(ctx, path, original); err != nil {
+		return nil, err
+	}
+	instrumented, err := meter.Instrument(original, meter.Options{MaxSize: MaxModule})
+	if err != nil {
+		return nil, refused(path, err)
+	}
+	ms.cache.store(sum, instrumented.Bytes)
+	return instrumented.Bytes, nil
+}
+
 // read reads a module's file, which must be what the caller knows.
 func read(path, sum string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
 	if err != nil {
 		return nil, tool.Errorf(tool.ConfigInvalid, "the module cannot be read: %w", err).WithPath(path)
 	}
