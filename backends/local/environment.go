@@ -200,22 +200,22 @@ func (e *environment) connect(ctx context.Context) (*remote.Environment, error) 
 }
 
 // reattach connects to a worker that lives, so that its processes are heard of
-// and it does not end idle. A worker that a session may have lost is looked for
-// at the next command only.
-func (e *environment) reattach(ctx context.Context, p backends.Progress) error {
+// and it does not end idle, and reports whether one may live. A worker that a
+// session may have lost is looked for at the next command only.
+func (e *environment) reattach(ctx context.Context, p backends.Progress) (alive bool, err error) {
 	if errNoCommands() != nil || !everStarted(e.at) {
-		return nil
+		return false, nil
 	}
-	alive, err := listening(ctx, e.at)
+	alive, err = listening(ctx, e.at)
 	if err != nil {
-		return tool.Errorf(tool.Internal, "look for the local worker: %w", err)
+		return true, tool.Errorf(tool.Internal, "look for the local worker: %w", err)
 	}
 	if !alive {
-		return nil
+		return false, nil
 	}
 	p.Report("reattaching to the worker of this session")
 	_, err = e.worker(ctx)
-	return err
+	return true, err
 }
 
 // Processes are those of the far half.

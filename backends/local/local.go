@@ -62,13 +62,17 @@ func (b *Backend) Open(ctx context.Context, at backends.Binding, p backends.Prog
 		return nil, err
 	}
 	e := newEnvironment(b, at, root)
-	if err := e.reattach(ctx, p); err != nil {
+	alive, err := e.reattach(ctx, p)
+	if err == nil {
+		err = e.addPacks(ctx, p)
+	}
+	switch {
+	case err == nil:
+		return e, nil
+	case alive: // with the session's processes, which are not ours to end
 		return nil, errors.Join(err, e.Detach(context.WithoutCancel(ctx)))
 	}
-	if err := e.addPacks(ctx, p); err != nil {
-		return nil, e.unmade(ctx, err)
-	}
-	return e, nil
+	return nil, e.unmade(ctx, err)
 }
 
 // openRoot opens the binding's workspace. The opened folder is never made; the

@@ -9,6 +9,9 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
+// askingPacks is the step of opening a session in which addPacks is.
+const askingPacks = "asking the tool packs what they have"
+
 // addPacks has the worker list the tools of the session's packs, so that it is
 // known from the beginning which of them stand for a built-in tool. Where there are
 // packs there is a worker from the first moment.
@@ -16,7 +19,7 @@ func (e *environment) addPacks(ctx context.Context, p backends.Progress) error {
 	if len(e.at.Packs) == 0 {
 		return nil
 	}
-	p.Report("asking the tool packs what they have")
+	p.Report(askingPacks)
 	far, err := e.worker(ctx)
 	if err != nil {
 		return err
