@@ -457,6 +457,10 @@ func TestOneDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	own, err := json.Marshal(filepath.Join(r.folder, "sub"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	profiles := `"profiles": {
 		"mounted": {"backend": "docker", "image": "a", "host_workspace": "${workspaceFolder}"},
 		"below": {"backend": "docker", "image": "a", "host_workspace": "${workspaceFolder}/sub"},
@@ -465,6 +469,9 @@ func TestOneDirectory(t *testing.T) {
 		"apart": {"backend": "docker", "image": "a"},
 		"copied": {"backend": "docker", "image": "a", "workspace_source": "copy"},
 		"far": {"backend": "docker", "image": "a", "host_workspace": "${workspaceFolder}", "docker_host": "ssh://there"},
+		"covered": {"backend": "docker", "image": "a", "host_workspace": "${workspaceFolder}", "mounts": [{"source": "/srv", "target": "/workspace/sub"}]},
+		"beside": {"backend": "docker", "image": "a", "host_workspace": "${workspaceFolder}", "mounts": [{"source": "/srv", "target": "/workspace-cache"}]},
+		"itself": {"backend": "docker", "image": "a", "host_workspace": "${workspaceFolder}", "mounts": [{"source": ` + string(own) + `, "target": "/workspace/sub", "readonly": true}]},
 		"guest": {"backend": "wasm", "preopens": ["/::${workspaceFolder}"]},
 		"blind": {"backend": "wasm"},
 	}`
@@ -480,6 +487,10 @@ func TestOneDirectory(t *testing.T) {
 		{"read by a guest", `"file.read_file": "guest"`, "", false, nil},
 		{"plugins may be anywhere", `"plugins.*": "blind"`, "", false, nil},
 		{"all goes to one", `"*": "apart"`, "", false, nil},
+		{"a mount over a part", `"shell.*": "covered"`, "", true, []string{"sub from /srv", `"covered"`, "beside the workspace"}},
+		{"the same mount in both", `"file.*": "covered"`, "covered", false, nil},
+		{"a mount beside", `"shell.*": "beside"`, "", false, nil},
+		{"a part of itself", `"shell.*": "itself"`, "", false, nil},
 		{"a folder below", `"shell.*": "below"`, "", true, []string{"file.read_file", "shell.bash", `"local"`, `"below"`, r.folder}},
 		{"another folder", `"shell.*": "elsewhere"`, "", true, []string{"/srv"}},
 		{"no folder", `"shell.*": "apart"`, "", true, []string{"a directory of its own", "host_workspace"}},

@@ -2,7 +2,10 @@ package session
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -19,16 +22,23 @@ type directory struct {
 	machine string
 	// identity is the environment's where nothing else has the directory.
 	identity string
+	// inside are the folders that are mounted in it over what is there, as in
+	// "sub from /srv".
+	inside string
 }
 
 func (d directory) String() string {
+	text := d.host
 	switch {
 	case d.host == "":
-		return "a directory of its own"
+		text = "a directory of its own"
 	case d.machine != "":
-		return fmt.Sprintf("%s on %s", d.host, d.machine)
+		text = fmt.Sprintf("%s on %s", d.host, d.machine)
 	}
-	return d.host
+	if d.inside != "" {
+		text += " with " + d.inside + " mounted in it"
+	}
+	return text
 }
 
 // workspaceOf is the directory that the tools of a place work in.
@@ -45,13 +55,40 @@ func (m *Manager) workspaceOf(p store.Place, folder string) (directory, error) {
 			return directory{}, at(p.Profile, known(err))
 		}
 	}
-	if d.machine != "" {
-		return d, nil
+	if d.machine == "" {
+		d.host = resolved(d.host)
 	}
-	if resolved, err := filepath.EvalSymlinks(d.host); err == nil {
-		d.host = resolved
-	}
+	d.inside = mountedInside(p.Profile, d)
 	return d, nil
+}
+
+// resolved is the folder with its links resolved, where it is there.
+func resolved(folder string) string {
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		return real
+	}
+	return filepath.Clean(folder)
+}
+
+// mountedInside are the profile's mounts in the workspace that show something else
+// there than the workspace has. Who has them sees other files by the same paths.
+func mountedInside(p profile.Profile, d directory) string {
+	var all []string
+	for _, mount := range p.Mounts {
+		name, below := strings.CutPrefix(path.Clean(mount.Target), strings.TrimSuffix(path.Clean(p.Workspace), "/")+"/")
+		if !below {
+			continue
+		}
+		source := filepath.Clean(mount.Source)
+		if d.machine == "" {
+			source = resolved(source)
+		}
+		if source != filepath.Join(d.host, filepath.FromSlash(name)) {
+			all = append(all, name+" from "+source)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, " and ")
 }
 
 // hostFolder is the folder of the host that is the workspace of an environment of the
@@ -120,6 +157,11 @@ func (m *Manager) oneDirectory(s *store.Session) error {
 
 // oneDirectoryHint says how two places come to see one directory.
 func oneDirectoryHint(a, b store.Place, folder string) string {
+	for _, p := range []store.Place{a, b} {
+		if host := hostFolder(p.Profile, folder); host != "" && mountedInside(p.Profile, directory{host: resolved(host)}) != "" {
+			return fmt.Sprintf("Mount it beside the workspace in the profile %q, or let one override send all these tools to one profile.", p.Profile.Name)
+		}
+	}
 	for _, p := range []store.Place{a, b} {
 		switch p.Profile.Backend {
 		case profile.Docker, profile.Apptainer:
