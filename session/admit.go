@@ -307,7 +307,7 @@ func (s *live) keepUsed(last bool) error {
 	if age := now.Sub(a.saved); !last && age >= 0 && age < usedInterval {
 		return nil
 	}
-	if err := s.m.store.SaveUsed(s.id, store.Used(g.Used())); err != nil {
+	if err := s.write(func() error { return s.m.store.SaveUsed(s.id, store.Used(g.Used())) }); err != nil {
 		return err
 	}
 	a.saved = now

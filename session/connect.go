@@ -246,13 +246,24 @@ func (p *place) sameIncarnation(e store.Environment) error {
 
 // enter notes which incarnation of a shared environment the session is in.
 func (p *place) enter(e store.Environment) error {
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	if !e.Shared || p.saved.Incarnation == e.Incarnation {
+	note := func(incarnation string) (was string) {
+		p.s.mu.Lock()
+		defer p.s.mu.Unlock()
+		was, p.saved.Incarnation = p.saved.Incarnation, incarnation
+		return was
+	}
+	if !e.Shared {
 		return nil
 	}
-	p.saved.Incarnation = e.Incarnation
-	return p.s.m.store.Save(p.s.record())
+	was := note(e.Incarnation)
+	if was == e.Incarnation {
+		return nil
+	}
+	err := p.s.save()
+	if err != nil {
+		note(was) // the next try is to save it
+	}
+	return err
 }
 
 // missesNothing reports whether a session loses nothing when a new environment

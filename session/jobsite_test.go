@@ -2,9 +2,13 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -257,6 +261,79 @@ func TestOneOffIsReaped(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Whatever is saved of a session at the same time, the environment of a job is known
+// before it is made.
+func TestOneOffIsSavedAmongOthers(t *testing.T) {
+	r := newRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "box"})
+	binding := filepath.Join(r.dir, "state", "sessions", v.ID, "binding.json")
+	for i := range 100 {
+		r.world.set(func() { r.world.waiting = make(chan struct{}) })
+		var others sync.WaitGroup
+		others.Go(func() {
+			labels := map[string]string{"round": strconv.Itoa(i)}
+			if _, _, err := s.Open(t.Context(), session.OpenRequest{SessionID: v.ID, Labels: labels, Deferred: true}, nil); err != nil {
+				t.Error(err)
+			}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		others.Go(func() {
+			_, err := s.RunJob(ctx, session.JobRequest{SessionID: v.ID, Job: backends.JobRequest{Argv: []string{"wait"}}, Constraints: session.Constraints{Image: "b"}})
+			if tool.KindOf(err) != tool.Cancelled {
+				t.Error(err)
+			}
+		})
+		<-r.world.waiting
+		saved, err := os.ReadFile(binding)
+		r.world.set(func() {
+			if one := r.world.jobs[len(r.world.jobs)-1].b.Environment; err != nil || !strings.Contains(string(saved), one) {
+				t.Errorf("the environment of a job is not saved, %v", err)
+			}
+		})
+		cancel()
+		others.Wait()
+	}
+}
+
+// A job whose environment cannot be noted as removed, since the disk is full, costs
+// the session nothing.
+func TestOneOffOnFullDisk(t *testing.T) {
+	r := newRig(t)
+	// A full disk is known by the words of its error, which have the path in them.
+	r.dir = filepath.Join(r.dir, syscall.ENOSPC.Error())
+	if err := os.Mkdir(r.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.world.waiting = make(chan struct{})
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "box"})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error)
+	go func() {
+		_, err := s.RunJob(ctx, session.JobRequest{SessionID: v.ID, Job: backends.JobRequest{Argv: []string{"wait"}}, Constraints: session.Constraints{Image: "b"}})
+		done <- err
+	}()
+	<-r.world.waiting
+	binding := filepath.Join(r.dir, "state", "sessions", v.ID, "binding.json")
+	aside := filepath.Join(r.dir, "aside")
+	if err := errors.Join(os.Rename(binding, aside), os.Mkdir(binding, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	wantKind(t, <-done, tool.Cancelled)
+	if err := errors.Join(os.RemoveAll(binding), os.Rename(aside, binding)); err != nil {
+		t.Fatalf("the session was forgotten: %v", err)
+	}
+	s.stop()
+	s = r.start()
+	s.open(session.OpenRequest{SessionID: v.ID})
+	if _, err := s.Close(t.Context(), v.ID); err != nil {
+		t.Error(err)
+	}
 }
 
 // A job without a session has one of its own on the profile, whatever the overrides.

@@ -232,8 +232,8 @@ func (p *place) shut(ctx context.Context, env backends.Environment) error {
 	return known(err)
 }
 
-// remove removes the environment and everything that is known about it. A session
-// that is forgotten next may be forgotten before.
+// remove removes the environment and everything that is known about it. With forget
+// the session is forgotten next, and may be before.
 func (p *place) remove(ctx context.Context, backend backends.Backend, b backends.Binding, forget bool) error {
 	s := p.s
 	if err := backend.Remove(ctx, b); err != nil {
@@ -245,10 +245,10 @@ func (p *place) remove(ctx context.Context, backend backends.Backend, b backends
 	p.saved.Removed = true
 	s.mu.Unlock()
 	err := s.save()
-	if forget && tool.IsDiskFull(err) {
+	if forget && (tool.IsDiskFull(err) || errors.Is(err, errLeft)) {
 		// Nothing can be saved. What is forgotten instead is not made anew either,
 		// and makes room.
-		err = s.m.store.Forget(s.id)
+		err = s.erase()
 	}
 	if err != nil {
 		return known(err)
@@ -305,7 +305,7 @@ func (m *Manager) Delete(ctx context.Context, id string, force bool) (left strin
 	for _, p := range slices.Backward(l.places()) {
 		err := unquiet
 		if err == nil {
-			err = p.delete(ctx)
+			err = p.delete(ctx, true)
 		}
 		switch {
 		case err == nil:
@@ -326,27 +326,28 @@ func (m *Manager) Delete(ctx context.Context, id string, force bool) (left strin
 	l.become(StateClosed, nil)
 	l.mu.Unlock()
 	m.remove(l)
-	err = known(errors.Join(m.store.Forget(id), l.lock.Release()))
+	err = known(errors.Join(l.erase(), l.lock.Release()))
 	l.releasePlugins(ctx)
 	return strings.Join(remains, "\n"), err
 }
 
 // delete removes the environment unless another session is bound to it, which
-// then only loses this session's part.
-func (p *place) delete(ctx context.Context) error {
+// then only loses this session's part. With forget the session is to be forgotten
+// next.
+func (p *place) delete(ctx context.Context, forget bool) error {
 	if p.saved.Removed {
 		return p.forgetRemoved(ctx)
 	}
 	env := p.current()
 	return p.withLockedEnvironment(ctx, p.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
-		return p.endPart(ctx, env, b, backend, p.saved.Profile.Persistent)
+		return p.endPart(ctx, env, b, backend, p.saved.Profile.Persistent, forget)
 	})
 }
 
 // endPart ends the session's part of its environment, and removes that unless
-// another session is bound to it; closed ones count with all. The environment is
-// locked.
-func (p *place) endPart(ctx context.Context, env backends.Environment, b backends.Binding, backend backends.Backend, all bool) error {
+// another session is bound to it; closed ones count with all. Forget is as in remove.
+// The environment is locked.
+func (p *place) endPart(ctx context.Context, env backends.Environment, b backends.Binding, backend backends.Backend, all, forget bool) error {
 	others, err := p.others(all)
 	if err != nil {
 		return known(err)
@@ -365,7 +366,7 @@ func (p *place) endPart(ctx context.Context, env backends.Environment, b backend
 	if others {
 		return nil
 	}
-	return p.remove(ctx, backend, b, true)
+	return p.remove(ctx, backend, b, forget)
 }
 
 // forgetRemoved forgets an environment that was removed, where a service was killed

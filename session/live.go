@@ -40,6 +40,11 @@ type live struct {
 	// admitted is what the guard knows of the session.
 	admitted admitted
 
+	// saving is held while what is known of the session is written, in the order in
+	// which it came to be so. It is taken before mu.
+	saving sync.Mutex
+	left   bool // the session is not this service's any more; guarded by saving
+
 	// mu guards the places too, and orders what the sink is told about the session.
 	mu     sync.Mutex
 	saved  store.Session // but what is saved of the places, which they have
@@ -79,10 +84,34 @@ func (s *live) record() store.Session {
 
 // save writes what changed.
 func (s *live) save() error {
-	s.mu.Lock()
-	r := s.record()
-	s.mu.Unlock()
-	return s.m.store.Save(r)
+	return s.write(func() error {
+		s.mu.Lock()
+		r := s.record()
+		s.mu.Unlock()
+		return s.m.store.Save(r)
+	})
+}
+
+// erase removes all that is saved of the session, and nothing is any more.
+func (s *live) erase() error {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	s.left = true
+	return s.m.store.Forget(s.id)
+}
+
+// errLeft is the error of what would be written of a session that was given up: it
+// may be another service's by now.
+var errLeft = errors.New("the session was given up before this could be saved")
+
+// write writes something of the session, one at a time.
+func (s *live) write(f func() error) error {
+	s.saving.Lock()
+	defer s.saving.Unlock()
+	if s.left {
+		return errLeft
+	}
+	return f()
 }
 
 // snapshot describes the session. The caller holds mu.
@@ -241,14 +270,18 @@ func (s *live) stopPumps(ctx context.Context) {
 // leave saves what changed and gives the session up. One that has failed is
 // known as failed to whoever looks at it later.
 func (s *live) leave() error {
-	s.mu.Lock()
-	saved := s.record()
-	saved.Failure = nil
-	if s.state == StateFailed {
-		saved.Failure = kept(s.err)
-	}
-	s.mu.Unlock()
-	err := errors.Join(s.keepUsed(true), s.m.store.Save(saved))
+	err := s.keepUsed(true)
+	err = errors.Join(err, s.write(func() error {
+		s.mu.Lock()
+		saved := s.record()
+		saved.Failure = nil
+		if s.state == StateFailed {
+			saved.Failure = kept(s.err)
+		}
+		s.mu.Unlock()
+		s.left = true
+		return s.m.store.Save(saved)
+	}))
 	s.m.remove(s)
 	return errors.Join(err, s.lock.Release())
 }

@@ -18,21 +18,31 @@ func (s *live) addOneOff(p profile.Profile) (*place, error) {
 		// One for each use: two at a time do not share it.
 		Environment: p.Identity(s.m.store.ID(), s.id+"/"+newID()),
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.over {
-		return nil, s.gone()
+	if err := s.join(one); err != nil {
+		return nil, err
 	}
-	s.beside = append(s.beside, one)
-	if err := s.m.store.Save(s.record()); err != nil {
+	if err := s.save(); err != nil {
 		s.forget(one)
 		return nil, known(err)
 	}
 	return one, nil
 }
 
-// forget takes a place out of the session. The caller holds mu.
+// join makes a place one of the session's, unless that is over.
+func (s *live) join(one *place) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return s.gone()
+	}
+	s.beside = append(s.beside, one)
+	return nil
+}
+
+// forget takes a place out of the session.
 func (s *live) forget(one *place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.beside = slices.DeleteFunc(slices.Clone(s.beside), func(p *place) bool { return p == one })
 }
 
@@ -41,12 +51,10 @@ func (s *live) forget(one *place) {
 func (s *live) removeOneOff(ctx context.Context, one *place) {
 	ctx, cancel := context.WithTimeout(ctx, dropBudget)
 	defer cancel()
-	err := one.delete(ctx)
+	err := one.delete(ctx, false)
 	if err == nil {
-		s.mu.Lock()
 		s.forget(one)
-		err = s.m.store.Save(s.record())
-		s.mu.Unlock()
+		err = s.save()
 	}
 	if err != nil {
 		s.m.log.Warn("an environment that was made for one job is still there", "session", s.id, "environment", one.identity(), "error", err)

@@ -128,7 +128,7 @@ func (m *Manager) undo(l *live, cause error) error {
 	l.become(StateClosed, cause)
 	l.mu.Unlock()
 	m.remove(l)
-	err = errors.Join(m.store.Forget(l.id), l.lock.Release())
+	err = errors.Join(l.erase(), l.lock.Release())
 	if err != nil {
 		m.log.Warn("a session that could not be opened was not wholly forgotten", "session", l.id, "error", err)
 	}
@@ -147,7 +147,7 @@ func (s *live) drop() error {
 	for _, p := range slices.Backward(s.places()) {
 		env := p.current()
 		err := p.withLockedEnvironment(ctx, nothing, func(b backends.Binding, backend backends.Backend) error {
-			return p.endPart(ctx, env, b, backend, true)
+			return p.endPart(ctx, env, b, backend, true, true)
 		})
 		if err != nil {
 			return err
