@@ -212,8 +212,8 @@ func (e *perCall) ofPack(name string) bool {
 }
 
 // openPerCall asks the packs of an environment that was just opened what tools they
-// have, in a container like that of a call. When that fails, what was made is
-// removed again.
+// have, in a container like that of a call. When that fails, what was made for it is
+// removed again, and what a session had before stays.
 func (b *Backend) openPerCall(ctx context.Context, e *perCall, p backends.Progress) (backends.Environment, error) {
 	if len(e.b.Packs) == 0 {
 		return e, nil
@@ -228,11 +228,10 @@ func (b *Backend) openPerCall(ctx context.Context, e *perCall, p backends.Progre
 		return e, nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	err = errors.Join(err, e.Shutdown(ctx))
-	if !e.b.Provisioned {
-		err = errors.Join(err, b.Remove(ctx, e.b))
+	if e.b.Provisioned {
+		return nil, errors.Join(err, e.Detach(ctx))
 	}
-	return nil, err
+	return nil, errors.Join(err, e.Shutdown(ctx), b.Remove(ctx, e.b))
 }
 
 // Events carries changes of state of the container that holds the workspace.

@@ -3,8 +3,6 @@ package docker
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -442,60 +440,5 @@ func TestPerCallJob(t *testing.T) {
 	}
 	if entries := must(os.ReadDir(binding.StateDir))(t); slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), spooled) }) {
 		t.Errorf("spooled files have names: %v", entries)
-	}
-}
-
-// A pack is listed and run in containers of its own, like every command.
-func TestPerCallPacks(t *testing.T) {
-	image := dockertest.UseShell(t)
-	b := newBackend(t, far(t))
-	binding := perCallBinding(t, b, image)
-	script := `#!/bin/sh
-read -r r
-case $r in
-*'"action":"list"'*) echo '{"tools":[{"name":"glob","description":"Not the built-in one."}]}' ;;
-*) cat /proc/sys/kernel/hostname > host; echo '{"ok":true,"result":"of the pack"}' ;;
-esac
-`
-	source := filepath.Join(t.TempDir(), "source")
-	if err := os.WriteFile(source, []byte(script), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256([]byte(script))
-	binding.Packs = []tool.Pack{{Name: "demo", Command: []string{"demo"}, SHA256: hex.EncodeToString(sum[:]), Source: source}}
-	env := opened(t, b, binding)
-	all, err := env.Tools(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for _, d := range all {
-		if d.Name == "glob" {
-			found++
-			if d.Group != tool.GroupPlugins {
-				t.Errorf("it is described as %+v", d)
-			}
-		}
-	}
-	if r := call(t, env, "glob", map[string]any{}); found != 1 || r.Content[0].String() != "of the pack" {
-		t.Errorf("%d in the list, and it says %+v", found, r)
-	}
-	bash(t, env, "true")
-	if got, _ := bash(t, env, `test -s host && test "$(cat host)" != "$(cat /proc/sys/kernel/hostname)" && echo elsewhere`); got != "elsewhere\n" {
-		t.Errorf("%q", got)
-	}
-	if got := callContainers(t, binding.Store); len(got) > 0 {
-		t.Errorf("left: %q", got)
-	}
-
-	broken := perCallBinding(t, b, image)
-	broken.Packs = []tool.Pack{{Name: "missing", Command: []string{"no-such-program"}}}
-	if env, err := b.Open(t.Context(), broken, nil); err == nil {
-		t.Error(errors.Join(errors.New("it opened without its pack"), env.Shutdown(t.Context())))
-	} else if tool.KindOf(err) != tool.Unsupported || !strings.Contains(err.Error(), "missing") {
-		t.Error(err)
-	}
-	if got := left(t, broken.Store); len(got) > 0 {
-		t.Errorf("left: %q", got)
 	}
 }
