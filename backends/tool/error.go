@@ -49,7 +49,6 @@ const (
 	StackOverflow Reason = "stackOverflow"
 	Trap          Reason = "trap"
 	OutputLimit   Reason = "outputLimit"
-	ExitCode      Reason = "exitCode"
 )
 
 // Error is an error that keeps its kind across process borders.

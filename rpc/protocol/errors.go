@@ -169,12 +169,11 @@ const (
 	ReasonStackOverflow Reason = "stackOverflow"
 	ReasonTrap          Reason = "trap"
 	ReasonOutputLimit   Reason = "outputLimit"
-	ReasonExitCode      Reason = "exitCode" // a registered tool that ended with another code than 0
 )
 
 // Values are all reasons, in the order of the documentation.
 func (Reason) Values() []Reason {
-	return []Reason{ReasonOutOfFuel, ReasonOutOfMemory, ReasonStackOverflow, ReasonTrap, ReasonOutputLimit, ReasonExitCode}
+	return []Reason{ReasonOutOfFuel, ReasonOutOfMemory, ReasonStackOverflow, ReasonTrap, ReasonOutputLimit}
 }
 
 // Error is an error answer, and how a client of this protocol returns one.

@@ -896,13 +896,7 @@ export interface ProgressValue {
 export type RawObject = Record<string, unknown>;
 
 /** Reason says what stopped a WebAssembly guest. */
-export type Reason =
-  | "outOfFuel"
-  | "outOfMemory"
-  | "stackOverflow"
-  | "trap"
-  | "outputLimit"
-  | "exitCode";
+export type Reason = "outOfFuel" | "outOfMemory" | "stackOverflow" | "trap" | "outputLimit";
 
 /** Remember is for how long a decision counts. */
 export type Remember = "session";
