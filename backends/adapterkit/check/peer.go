@@ -1,14 +1,11 @@
 package check
 
 import (
-	"bufio"
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -278,126 +275,6 @@ func (p *peer) shown() []string {
 		return append([]string{fmt.Sprintf("(%d frames before)", p.dropped)}, p.log...)
 	}
 	return slices.Clone(p.log)
-}
-
-// read takes what the adapter sends, until its output ends or is none of an
-// adapter's.
-func (p *peer) read() {
-	defer close(p.ended)
-	in := bufio.NewReaderSize(p.program, 64<<10)
-	junk, first := 0, ""
-	for {
-		line, err := readLine(in)
-		var f frame
-		switch {
-		case p.closing.Load() || len(line) == 0: // the end is the program's to read
-		case errors.Is(err, errLong):
-			p.spoil("a line of its output is longer than a frame may be: more than 16 MiB")
-			return
-		case json.Unmarshal(line, &f) == nil && line[0] == '{' && f.ID != nil:
-			if !p.heard.Swap(true) {
-				junk, first = 0, "" // a banner
-			}
-			p.record("←", line)
-			if p.take(f, in); p.spoilt() != "" {
-				return
-			}
-		default:
-			if junk += len(line); first == "" {
-				first = p.redact(string(line[:min(len(line), 4*shownBytes)]))
-				p.record("←", line)
-				if p.heard.Load() {
-					p.run.note(clauseFramesOnly, fmt.Sprintf("its output must be frames and nothing else, but it said %.120q", first), p)
-				}
-			}
-			if junk > maxJunk {
-				p.spoil(fmt.Sprintf("more than %d KiB of its output are no frames, such as %.120q", maxJunk>>10, first))
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// spoil says that the adapter is none, and why. It is not listened to any more.
-func (p *peer) spoil(why string) {
-	p.wedged.Store(true)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.spoiled = why
-}
-
-func (p *peer) spoilt() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.spoiled
-}
-
-// over says why nothing more comes from an adapter whose output has ended.
-func (p *peer) over() string {
-	if why := p.spoilt(); why != "" {
-		return why
-	}
-	timer := time.NewTimer(exiting)
-	defer timer.Stop()
-	select {
-	case <-p.program.Exited():
-	case <-timer.C:
-		return "it closed its output, and runs on"
-	}
-	var exit *program.ExitError
-	if errors.As(p.program.Err(), &exit) {
-		return "it has exited: " + exit.State
-	}
-	return "it has exited with 0"
-}
-
-// errLong is a line that is longer than a frame may be.
-var errLong = errors.New("too long for a frame")
-
-// readLine reads a line of at most what a frame may have.
-func readLine(in *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		if len(line)+len(part) > wire.MaxFrame {
-			return line, errLong
-		}
-		line = append(line, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
-	}
-}
-
-// take sorts a frame.
-func (p *peer) take(f frame, in io.Reader) {
-	var raw []byte
-	if f.Raw > 0 && f.Raw <= wire.MaxRaw {
-		raw = make([]byte, f.Raw)
-		if _, err := io.ReadFull(in, raw); err != nil {
-			return
-		}
-	}
-	switch f.Method {
-	case "":
-		p.answer(f)
-	case "process":
-		p.happened(f)
-	case "tool":
-		p.mu.Lock()
-		if len(p.callbacks) < maxEvents {
-			p.callbacks = append(p.callbacks, f)
-		}
-		p.mu.Unlock()
-	case "body":
-		p.piece(*f.ID, raw)
-	case "body_taken": // what is sent here is never that long
-	case "initialize":
-		p.spoil("it sends back what it is sent, instead of answering it")
-	}
 }
 
 // answer gives a reply to who waits for it.
