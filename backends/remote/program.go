@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -39,10 +40,21 @@ type knownProgram struct {
 
 // Find returns the worker for a platform, in Go's words: caisson-<os>-<arch>
 // beside this program, which is the far end alone and small, else this program
-// itself where it is one for that platform. The executable is this program's
-// path, or empty for the running one. A missing file is [tool.Unsupported].
+// itself where it is one for that platform. A running one whose file was replaced
+// since is its own worker. The executable is this program's path, or empty for the
+// running one. A missing file is [tool.Unsupported].
 func (s *Programs) Find(executable, goos, goarch string) (Program, error) {
-	path, info, err := locateProgram(executable, goos, goarch)
+	self := ""
+	if executable == "" {
+		var err error
+		if executable, err = os.Executable(); err != nil {
+			return Program{}, tool.Errorf(tool.Internal, "this program cannot be found: %w", err)
+		}
+		if runtime.GOOS == "linux" {
+			self = "/proc/self/exe"
+		}
+	}
+	path, info, err := locateProgram(executable, self, goos, goarch)
 	if err != nil {
 		return Program{}, err
 	}
@@ -62,12 +74,16 @@ func (s *Programs) Find(executable, goos, goarch string) (Program, error) {
 	return p, nil
 }
 
-func locateProgram(executable, goos, goarch string) (string, fs.FileInfo, error) {
-	running := executable == ""
-	if running {
-		var err error
-		if executable, err = os.Executable(); err != nil {
-			return "", nil, tool.Errorf(tool.Internal, "this program cannot be found: %w", err)
+// locateProgram finds the program for a platform. Self is another path of the
+// executable, which leads to the file that runs whatever lies at the first by now;
+// "" where there is none.
+func locateProgram(executable, self, goos, goarch string) (string, fs.FileInfo, error) {
+	own := runtime.GOOS == goos && runtime.GOARCH == goarch
+	if own && self != "" {
+		if running, err := os.Stat(self); err == nil {
+			if there, err := os.Stat(executable); err != nil || !os.SameFile(running, there) {
+				return self, running, nil // what lies beside the one that replaced it is of another release
+			}
 		}
 	}
 	beside := filepath.Join(filepath.Dir(executable), "caisson-"+goos+"-"+goarch)
@@ -75,14 +91,11 @@ func locateProgram(executable, goos, goarch string) (string, fs.FileInfo, error)
 	if err == nil {
 		return beside, info, nil
 	}
-	if runtime.GOOS != goos || runtime.GOARCH != goarch {
+	if !own {
 		return "", nil, tool.Errorf(tool.Unsupported, "there is no worker for %s/%s: %w", goos, goarch, err).
 			WithHint("put %s of this release beside the program, or name a worker that is there already by the profile's member worker", filepath.Base(beside))
 	}
-	if running && goos == "linux" {
-		// The file that runs, even when it was replaced since.
-		executable = "/proc/self/exe"
-	}
+	executable = cmp.Or(self, executable)
 	if info, err = os.Stat(executable); err != nil {
 		return "", nil, tool.Errorf(tool.Internal, "this program cannot be found: %w", err)
 	}

@@ -66,6 +66,40 @@ func TestFindProgramAgain(t *testing.T) {
 	}
 }
 
+// TestReplacedProgram: a service whose program was replaced while it runs takes no
+// worker of the release that came, but where it has none of its own.
+func TestReplacedProgram(t *testing.T) {
+	const foreign = "plan9"
+	dir := t.TempDir()
+	program, self := filepath.Join(dir, "caisson"), filepath.Join(t.TempDir(), "exe")
+	write(t, program, "the program")
+	if err := os.Link(program, self); err != nil {
+		t.Fatal(err)
+	}
+	beside := map[string]string{}
+	for _, goos := range []string{runtime.GOOS, foreign} {
+		beside[goos] = filepath.Join(dir, "caisson-"+goos+"-"+runtime.GOARCH)
+		write(t, beside[goos], "the far end")
+	}
+	find := func(goos, want string) {
+		t.Helper()
+		if got, _, err := locateProgram(program, self, goos, runtime.GOARCH); got != want || err != nil {
+			t.Errorf("for %s: %s, %v; want %s", goos, got, err, want)
+		}
+	}
+	find(runtime.GOOS, beside[runtime.GOOS])
+	for _, replace := range []func() error{
+		func() error { return os.Remove(program) },
+		func() error { return os.WriteFile(program, []byte("another release"), 0o755) },
+	} {
+		if err := replace(); err != nil {
+			t.Fatal(err)
+		}
+		find(runtime.GOOS, self)
+		find(foreign, beside[foreign])
+	}
+}
+
 func write(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
