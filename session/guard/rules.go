@@ -161,10 +161,23 @@ func (r *rule) concerns(c Call) bool {
 	names := []string{c.Tool}
 	if r.Action != Allow {
 		names = append(names, c.Also...)
+		if r.command != nil && runsCommands(c.Tool) {
+			names = append(names, "shell.bash")
+		}
 	}
 	return slices.ContainsFunc(r.Tools, func(glob string) bool {
 		return glob == "*" || slices.ContainsFunc(names, func(name string) bool { return doublestar.MatchUnvalidated(glob, name) })
 	})
+}
+
+// runsCommands reports whether what the tool runs are commands as well: what a rule
+// says about a command of a shell line is no less so of the same command there.
+func runsCommands(name string) bool {
+	switch name {
+	case "git.git", "process.start", "process.process", "shell.job":
+		return true
+	}
+	return false
 }
 
 // matchesArguments tries all globs but that of commands. Arguments that cannot be

@@ -135,6 +135,37 @@ func TestFirstRuleDecides(t *testing.T) {
 	}
 }
 
+// What is denied as a command of a shell line is denied wherever else it may stand.
+func TestCommandsOfOtherTools(t *testing.T) {
+	p := Policy{Rules: []Rule{
+		{Tools: []string{"git.git"}, Match: map[string]string{"command": "git push --dry-run"}, Action: Allow},
+		{Tools: []string{"shell.bash"}, Match: map[string]string{"command": "git push"}, Action: Deny},
+		{Tools: []string{"shell.bash"}, Match: map[string]string{"command": "curl"}, Action: Deny},
+		{Tools: []string{"shell.bash"}, Match: map[string]string{"cwd": "/etc"}, Action: Deny},
+	}}
+	for _, test := range []struct {
+		tool, arguments string
+		want            Action
+	}{
+		{"shell.bash", `{"command":"git push"}`, Deny},
+		{"git.git", `{"subcommand":"push","args":["-f"]}`, Deny},
+		{"git.git", `{"subcommand":"-c","args":["alias.x=!curl y","x"]}`, Deny},
+		{"git.git", `{"subcommand":"rebase","args":["-x","curl y","HEAD"]}`, Deny},
+		{"git.git", `{"subcommand":"push","args":["--dry-run"]}`, Allow},
+		{"git.git", `{"subcommand":"status"}`, Allow},
+		{"git.git", `{"subcommand":"status","cwd":"/etc"}`, Allow}, // that one is about the shell
+		{"process.start", `{"argv":["curl","y"]}`, Deny},
+		{"shell.job", `{"argv":["curl","y"]}`, Deny},
+		{"process.process", `{"action":"write","input":"curl y\n"}`, Deny},
+		{"file.write_file", `{"path":"x","content":"curl y"}`, Allow},
+		{"plugins.run", `{"command":"curl y"}`, Allow},
+	} {
+		if got := judge(t, p, Call{Tool: test.tool, Dir: "/workspace", Arguments: json.RawMessage(test.arguments)}).action; got != test.want {
+			t.Errorf("%s %s: %s, want %s", test.tool, test.arguments, got, test.want)
+		}
+	}
+}
+
 // A confirmation for a word that is not known gives way to what is stricter, and to
 // nothing milder.
 func TestUnknownWords(t *testing.T) {
