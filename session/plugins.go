@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -201,13 +202,25 @@ func (p *place) checkPacks(ctx context.Context, env backends.Environment) error 
 		}
 		found = true
 		if _, err := plugins.CompileSchema(d.InputSchema); err != nil {
-			return tool.Errorf(tool.Unsupported, "a tool pack cannot be used: the schema of %s %w", d.Name, err)
+			return tool.Errorf(tool.Unsupported, "%s cannot be used: the schema of %s %w", p.packNames(), d.Name, err)
 		}
 	}
 	if !found {
 		return tool.Errorf(tool.Unsupported, "the tool pack %q cannot be had: environments of %s have no packs", p.saved.Packs[0].Name, p.saved.Profile.Backend)
 	}
 	return nil
+}
+
+// packNames names the packs of the place for people.
+func (p *place) packNames() string {
+	names := make([]string, len(p.saved.Packs))
+	for i, pack := range p.saved.Packs {
+		names[i] = strconv.Quote(pack.Name)
+	}
+	if len(names) == 1 {
+		return "the tool pack " + names[0]
+	}
+	return "one of the tool packs " + strings.Join(names, ", ")
 }
 
 // registry is what the session has registered, as it is found on disk.

@@ -345,6 +345,9 @@ func TestConfiguredPlugins(t *testing.T) {
 	with(fmt.Sprintf(`{"name": "by-path", "wasm": %q, "profile": "pure"}, {"name": "by-hash", "wasm": "sha256:%s"}`, r.module("other"), registered.SHA256))
 	_, _, err := s.Open(t.Context(), session.OpenRequest{Workspace: r.folder}, nil)
 	wantKind(t, err, tool.ConfigInvalid) // both have count
+	if !strings.HasPrefix(err.Error(), `"`) {
+		t.Errorf("%q does not begin with their names", err)
+	}
 	if !strings.Contains(err.Error(), "count") {
 		t.Error(err)
 	}
@@ -566,6 +569,30 @@ func TestGuardOfPacks(t *testing.T) {
 	wantKind(t, err, tool.Denied)
 }
 
+// A pack's tool that stands for one that runs commands is held to the lists of the
+// profile that the pack is on, wherever the other would run.
+func TestListsOfPacks(t *testing.T) {
+	r, _ := newPacksRig(t)
+	r.localBackend = &packBackend{Backend: r.world.backend(profile.Local), schema: `{"type":"object"}`}
+	r.write(r.config, `{
+		"execution_environments": {
+			"default": "few", "overrides": {"shell.*": "box"},
+			"profiles": {
+				"few": {"backend": "local", "allowed_commands": ["ls"]},
+				"box": {"backend": "docker", "image": "a", "host_workspace": "${workspaceFolder}"},
+			},
+		},
+		"tools": {"packs": [{"name": "bash", "command": "bash", "profiles": ["few"]}]},
+	}`)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder})
+	if got := s.call(v.ID, "bash", `{"command":"ls"}`); got.Profile != "few" || got.Content[0].Text != "of a pack" {
+		t.Errorf("%+v", got)
+	}
+	_, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "bash", Arguments: json.RawMessage(`{"command":"make"}`)})
+	wantKind(t, err, tool.Denied)
+}
+
 // A module's tool stands for a pack's.
 func TestPluginHidesPack(t *testing.T) {
 	r, _ := newPacksRig(t)
@@ -601,6 +628,9 @@ func TestPacksThatFail(t *testing.T) {
 			var e *tool.Error
 			if !errors.As(err, &e) || e.Kind != tool.Unsupported && e.Kind != tool.ConfigInvalid {
 				t.Fatalf("%v", err)
+			}
+			if !strings.Contains(e.Message, "lint") && !strings.Contains(e.Message, `pack "bash"`) {
+				t.Errorf("%q does not name the pack", e.Message)
 			}
 			if list, err := s.List(t.Context(), session.Filter{}); err != nil || len(list) != 0 {
 				t.Errorf("left %+v, %v", list, err)

@@ -213,7 +213,8 @@ func cutDigest(s string) (string, bool) {
 	return "", false
 }
 
-// ofTool says which of the configured tools an error is about.
+// ofTool says which of the configured tools an error is about; "" is several of them,
+// which the error names.
 func ofTool(name string, err error) error {
 	var e *tool.Error
 	if !errors.As(err, &e) {
@@ -224,7 +225,10 @@ func ofTool(name string, err error) error {
 	if e.Kind == tool.Cancelled || e.Kind == tool.Timeout {
 		about.Kind = e.Kind
 	}
-	about.Message, about.Err = "the tool "+name+": "+e.Message, err
+	about.Err = err
+	if name != "" {
+		about.Message = "the tool " + name + ": " + e.Message
+	}
 	return &about
 }
 
