@@ -75,7 +75,6 @@ type admitted struct {
 
 	mu    sync.Mutex // held while used is saved
 	saved time.Time
-	lists map[string]*guard.Lists // of profiles, by name
 }
 
 // policies are the guard of a new session, as it stays with it: what the user
@@ -175,6 +174,16 @@ func (s *live) admit(ctx context.Context, p *place, x *Execution) (settle func()
 	}, nil
 }
 
+// move notes that the call, which was admitted to the place from, runs in the place
+// to, whose lists of commands hold then.
+func (s *live) move(ctx context.Context, from, to *place, x *Execution) error {
+	x.in(to)
+	if to == from {
+		return nil
+	}
+	return s.admitInto(ctx, to, x)
+}
+
 // admitInto checks the lists of commands of the place's profile, where it has some.
 func (s *live) admitInto(ctx context.Context, p *place, x *Execution) error {
 	if x.admission.tool == "" {
@@ -184,7 +193,7 @@ func (s *live) admitInto(ctx context.Context, p *place, x *Execution) error {
 			return nil // it runs no commands
 		}
 	}
-	lists, err := s.lists(p.saved.Profile)
+	lists, err := p.lists()
 	if err != nil || lists == nil {
 		return err
 	}
@@ -270,26 +279,12 @@ func (s *live) isOwn(ctx context.Context, name string) (bool, error) {
 	return p != nil, err
 }
 
-// lists are the commands that a local profile allows and denies.
-func (s *live) lists(p profile.Profile) (*guard.Lists, error) {
+// listsOf are the commands that a local profile allows and denies; nil for none.
+func listsOf(p profile.Profile) (*guard.Lists, error) {
 	if p.Backend != profile.Local {
 		return nil, nil
 	}
-	a := &s.admitted
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if l, ok := a.lists[p.Name]; ok {
-		return l, nil
-	}
-	l, err := guard.NewLists(p.AllowedCommands, p.DeniedCommands)
-	if err != nil {
-		return nil, err
-	}
-	if a.lists == nil {
-		a.lists = map[string]*guard.Lists{}
-	}
-	a.lists[p.Name] = l
-	return l, nil
+	return guard.NewLists(p.AllowedCommands, p.DeniedCommands)
 }
 
 // keepUsed saves what the session has used of its budgets, if it has any and the

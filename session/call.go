@@ -122,10 +122,11 @@ func (m *Manager) Call(ctx context.Context, r CallRequest) (CallResult, error) {
 		return CallResult{}, err
 	}
 	err = s.execute(ctx, p, x, func(ctx context.Context, x *Execution) (err error) {
-		p := p
+		home, p := p, p
 		if t == nil {
-			p, err = s.locate(ctx, p, r)
-			x.in(p)
+			if p, err = s.locate(ctx, home, r); err == nil {
+				err = s.move(ctx, home, p, x)
+			}
 		}
 		result = CallResult{CallID: x.CallID, Backend: x.Backend, Profile: x.Profile}
 		if err == nil {

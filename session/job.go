@@ -137,11 +137,8 @@ func (m *Manager) runJob(ctx context.Context, r JobRequest) (JobResult, error) {
 			return err
 		}
 		defer leave()
-		x.in(site.place)
-		if site.place != p {
-			if err := s.admitInto(ctx, site.place, x); err != nil {
-				return err
-			}
+		if err := s.move(ctx, p, site.place, x); err != nil {
+			return err
 		}
 		r.Job.ID = x.CallID
 		result, err = site.run(ctx, r)

@@ -3,10 +3,12 @@ package session
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/session/guard"
 	"github.com/caisson-dev/caisson/session/store"
 )
 
@@ -17,6 +19,9 @@ type place struct {
 	s *live
 
 	processes processes
+
+	// lists are the commands that the place's profile allows and denies.
+	lists func() (*guard.Lists, error)
 
 	// The members below are guarded by the session's mu, which also orders what the
 	// sink is told. Of saved, the profile and the identity never change and may be
@@ -33,6 +38,7 @@ type place struct {
 func newPlace(s *live, saved store.Place) *place {
 	p := &place{s: s, saved: saved, state: StateBound}
 	p.processes.init()
+	p.lists = sync.OnceValues(func() (*guard.Lists, error) { return listsOf(saved.Profile) })
 	return p
 }
 

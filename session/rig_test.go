@@ -38,8 +38,8 @@ type rig struct {
 	more     []backends.Backend // beside local and docker
 	vars     []string
 	now      func() time.Time // the services' clock; nil is the real one
-	// dockerBackend, unless it is nil, takes the place of the world's.
-	dockerBackend backends.Backend
+	// localBackend and dockerBackend, unless they are nil, take the place of the world's.
+	localBackend, dockerBackend backends.Backend
 	// plugins, unless it is nil, keeps registered tools.
 	plugins *plugins.Store
 }
@@ -88,6 +88,14 @@ func (r *rig) start() *service {
 	return r.startWith(config.File(r.config))
 }
 
+// local is the backend of that kind.
+func (r *rig) local() backends.Backend {
+	if r.localBackend != nil {
+		return r.localBackend
+	}
+	return r.world.backend(profile.Local)
+}
+
 // docker is the backend of that kind, whose environments run programs when the
 // test wants them to.
 func (r *rig) docker() backends.Backend {
@@ -112,7 +120,7 @@ func (r *rig) startWith(c config.Source) *service {
 	s.Manager, err = session.New(session.Options{
 		StateDir: filepath.Join(r.dir, "state"), RuntimeDir: filepath.Join(r.dir, "run"),
 		Config:   c,
-		Registry: backends.NewRegistry(append(r.more, r.world.backend(profile.Local), r.docker())...),
+		Registry: backends.NewRegistry(append(r.more, r.local(), r.docker())...),
 		// The store is opened by each service, as two processes would.
 		Artifacts: store, Plugins: r.plugins, Sink: s.sink,
 		Environ: func() []string { return r.vars },
