@@ -569,30 +569,6 @@ func TestGuardOfPacks(t *testing.T) {
 	wantKind(t, err, tool.Denied)
 }
 
-// A pack's tool that stands for one that runs commands is held to the lists of the
-// profile that the pack is on, wherever the other would run.
-func TestListsOfPacks(t *testing.T) {
-	r, _ := newPacksRig(t)
-	r.localBackend = &packBackend{Backend: r.world.backend(profile.Local), schema: `{"type":"object"}`}
-	r.write(r.config, `{
-		"execution_environments": {
-			"default": "few", "overrides": {"shell.*": "box"},
-			"profiles": {
-				"few": {"backend": "local", "allowed_commands": ["ls"]},
-				"box": {"backend": "docker", "image": "a", "host_workspace": "${workspaceFolder}"},
-			},
-		},
-		"tools": {"packs": [{"name": "bash", "command": "bash", "profiles": ["few"]}]},
-	}`)
-	s := r.start()
-	v := s.open(session.OpenRequest{Workspace: r.folder})
-	if got := s.call(v.ID, "bash", `{"command":"ls"}`); got.Profile != "few" || got.Content[0].Text != "of a pack" {
-		t.Errorf("%+v", got)
-	}
-	_, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "bash", Arguments: json.RawMessage(`{"command":"make"}`)})
-	wantKind(t, err, tool.Denied)
-}
-
 // A module's tool stands for a pack's.
 func TestPluginHidesPack(t *testing.T) {
 	r, _ := newPacksRig(t)
