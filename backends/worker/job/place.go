@@ -158,27 +158,51 @@ func openParent(dir string) (*os.Root, error) {
 }
 
 // removeTree removes what is called name in root, and what is in it. A job may
-// have left directories that not even their owner may write.
+// have left directories that not even their owner may write, and more of them in
+// each other than there may be files open.
 func removeTree(root *os.Root, name string) error {
-	err := root.RemoveAll(name)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
+	for try := 1; ; try++ {
+		err := root.RemoveAll(name)
+		if err == nil || try == maxTries {
+			return err
+		}
+		if err := flatten(root, name); err != nil {
+			return err
+		}
 	}
-	if err := open(root, name, 0); err != nil {
-		return err
-	}
-	return root.RemoveAll(name)
 }
 
-// open gives the owner of the directories below name their rights back.
-func open(root *os.Root, name string, depth int) error {
-	if err := root.Chmod(name, 0o700); err != nil || depth > maxDepth {
+// flatten gives the owner of the directories below name their rights back, and moves
+// those that are deep in it up into it.
+func flatten(root *os.Root, name string) error {
+	deep := []string{name}
+	for len(deep) > 0 {
+		dir := deep[len(deep)-1]
+		deep = deep[:len(deep)-1]
+		if err := open(root, dir, 0, func(dir string) error {
+			up := path.Join(name, newName())
+			deep = append(deep, up)
+			return root.Rename(dir, up)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open gives the owner of the directories below dir their rights back, and has those
+// moved that are too deep.
+func open(root *os.Root, dir string, depth int, move func(string) error) error {
+	if err := root.Chmod(dir, 0o700); err != nil {
 		return err
 	}
-	entries, err := list(root, name, maxEntries)
+	if depth > maxDepth {
+		return move(dir)
+	}
+	entries, err := list(root, dir, maxEntries)
 	for _, e := range entries {
 		if e.IsDir() {
-			err = errors.Join(err, open(root, path.Join(name, e.Name()), depth+1))
+			err = errors.Join(err, open(root, path.Join(dir, e.Name()), depth+1, move))
 		}
 	}
 	return err
