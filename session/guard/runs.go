@@ -66,7 +66,7 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 	}
 	w.codeIn(sh, fields[1:])
 	w.subscripts(sh, program, fields[1:])
-	if out, ok := w.builtin(sh, program, fields, stdin); ok {
+	if out, ok := w.special(sh, program, fields, stdin); ok {
 		return out
 	}
 	if r, ok := runners[program]; ok {
@@ -163,36 +163,17 @@ const copied = "\x00program "
 // authored is the content of a file that somebody wrote, which cannot pass for a copy.
 func authored(text string) string { return strings.TrimLeft(text, "\x00") }
 
-// builtin follows what a shell does itself, shells, and programs whose way to run
+// special follows what a shell does itself, shells, and programs whose way to run
 // others is their own. It reports whether it was one.
-func (w *walker) builtin(sh *shell, program string, fields []field, stdin string) (string, bool) {
+func (w *walker) special(sh *shell, program string, fields []field, stdin string) (string, bool) {
 	args := fields[1:]
+	if out, ok := w.builtin(sh, program, args, stdin); ok {
+		return out, true
+	}
 	switch program {
-	case "cd", "pushd":
-		w.changeDir(sh, args)
-		return "", true
-	case "popd":
-		sh.dir = string(someDir)
-		return "", true
-	case "eval":
-		w.evaluate(sh, strings.Join(texts(args), " "), stdin)
-		return string(anything), true
-	case "trap":
-		if len(args) > 1 {
-			w.code(sh.fork(), args[0].text, unread)
-		}
-		return "", true
-	case ".", "source":
-		w.source(sh, args, stdin)
-		return string(anything), true
 	case "at", "batch":
 		w.typed(sh.child(), program, stdin)
 		return string(outside), true
-	case "hash":
-		if len(args) == 3 && args[0].text == "-p" {
-			sh.aliases[args[2].text] = args[1].text
-		}
-		return "", true
 	case "docker", "docker-compose", "podman", "podman-compose", "nerdctl", "kubectl", "oc":
 		return w.container(sh, args, stdin), true
 	case "python", "python2", "python3", "perl", "ruby", "node", "php", "lua", "pwsh":
@@ -219,32 +200,6 @@ func (w *walker) builtin(sh *shell, program string, fields []field, stdin string
 			return w.run(sh, args, stdin), true
 		}
 		return string(outside), true
-	case "set":
-		w.setOptions(sh, args)
-		w.prompts(sh)
-		return "", true
-	case "shift":
-		if len(sh.params) > 0 && !sh.params[0].many {
-			sh.params = sh.params[1:]
-		}
-		return "", true
-	case "unset":
-		for _, a := range args {
-			if syntax.ValidName(a.text) {
-				sh.vars[a.text] = variable{}
-			}
-		}
-		return "", true
-	case "complete", "compgen":
-		for i := 0; i+1 < len(args); i++ {
-			switch args[i].text {
-			case "-C":
-				w.code(sh.fork(), args[i+1].text, unread)
-			case "-W":
-				w.expanded(sh, args[i+1].text)
-			}
-		}
-		return string(anything), true
 	case "crontab":
 		if len(args) > 0 && args[len(args)-1].text == "-" {
 			w.schedule(sh, stdin)
@@ -254,45 +209,6 @@ func (w *walker) builtin(sh *shell, program string, fields []field, stdin string
 		if len(args) > 0 && (args[0].text == "exec" || args[0].text == "x" || args[0].text == "dlx") {
 			return w.runner(sh, runners["npx"], args, stdin), true
 		}
-	case "read", "mapfile", "readarray", "getopts":
-		for i := 0; i+1 < len(args); i++ {
-			if args[i].text == "-C" && program != "read" {
-				w.code(sh.fork(), args[i+1].text, unread)
-			}
-		}
-		for _, a := range args {
-			sh.forget(a.text)
-		}
-		if program == "read" {
-			sh.readInto(args, stdin)
-		} else if program != "getopts" {
-			sh.forget("MAPFILE")
-		}
-		return "", true
-	case "alias":
-		w.alias(sh, args)
-		return "", true
-	case "export", "declare", "local", "readonly", "typeset": // by way of a variable or command
-		for _, a := range args {
-			if name, value, ok := strings.Cut(a.text, "="); ok && syntax.ValidName(name) {
-				sh.set(name, value)
-				sh.exported[name] = true
-			}
-		}
-		return "", true
-	case "command", "type", "which":
-		for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
-			if program == "command" && strings.ContainsAny(args[0].text, "vV") {
-				program = "which"
-			}
-			args = args[1:]
-		}
-		if program == "command" {
-			inner := sh.fork()
-			clear(inner.funcs)
-			return w.run(inner, args, stdin), true
-		}
-		return strings.Join(texts(args), "\n") + "\n", true
 	case "xargs":
 		return w.xargs(sh, args, stdin), true
 	case "find", "fd", "fdfind":
@@ -316,12 +232,6 @@ func (w *walker) builtin(sh *shell, program string, fields []field, stdin string
 			}
 		}
 		return stdin, true
-	case "printf":
-		if len(args) > 2 && args[0].text == "-v" {
-			text, _, _ := strings.Cut(output(sh, program, args[2:], stdin), "\x00")
-			sh.set(args[1].text, text)
-			return "", true
-		}
 	case "awk", "gawk", "mawk", "nawk":
 		for _, a := range args {
 			w.calls(sh, a.text, "system(")

@@ -1,0 +1,118 @@
+package guard
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// builtin follows what the shell does itself: what changes what it knows, and what it
+// runs. It returns what that prints, and false where it is no such command.
+func (w *walker) builtin(sh *shell, program string, args []field, stdin string) (string, bool) {
+	switch program {
+	case "cd", "pushd":
+		w.changeDir(sh, args)
+		return "", true
+	case "popd":
+		sh.dir = string(someDir)
+		return "", true
+	case "eval":
+		w.evaluate(sh, strings.Join(texts(args), " "), stdin)
+		return string(anything), true
+	case "trap":
+		if len(args) > 1 {
+			w.code(sh.fork(), args[0].text, unread)
+		}
+		return "", true
+	case ".", "source":
+		w.source(sh, args, stdin)
+		return string(anything), true
+	case "hash":
+		if len(args) == 3 && args[0].text == "-p" {
+			sh.aliases[args[2].text] = args[1].text
+		}
+		return "", true
+	case "set":
+		w.setOptions(sh, args)
+		w.prompts(sh)
+		return "", true
+	case "shift":
+		if len(sh.params) > 0 && !sh.params[0].many {
+			sh.params = sh.params[1:]
+		}
+		return "", true
+	case "unset":
+		for _, a := range args {
+			if syntax.ValidName(a.text) {
+				sh.vars[a.text] = variable{}
+			}
+		}
+		return "", true
+	case "complete", "compgen":
+		for i := 0; i+1 < len(args); i++ {
+			switch args[i].text {
+			case "-C":
+				w.code(sh.fork(), args[i+1].text, unread)
+			case "-W":
+				w.expanded(sh, args[i+1].text)
+			}
+		}
+		return string(anything), true
+	case "read", "mapfile", "readarray", "getopts":
+		w.readBuiltin(sh, program, args, stdin)
+		return "", true
+	case "alias":
+		w.alias(sh, args)
+		return "", true
+	case "export", "declare", "local", "readonly", "typeset": // by way of a variable or command
+		for _, a := range args {
+			if name, value, ok := strings.Cut(a.text, "="); ok && syntax.ValidName(name) {
+				sh.set(name, value)
+				sh.exported[name] = true
+			}
+		}
+		return "", true
+	case "command", "type", "which":
+		return w.commandBuiltin(sh, program, args, stdin), true
+	case "printf":
+		if len(args) > 2 && args[0].text == "-v" {
+			text, _, _ := strings.Cut(output(sh, program, args[2:], stdin), "\x00")
+			sh.set(args[1].text, text)
+			return "", true
+		}
+	}
+	return "", false
+}
+
+// readBuiltin follows read and its like: what they read into is forgotten, or known.
+func (w *walker) readBuiltin(sh *shell, program string, args []field, stdin string) {
+	for i := 0; i+1 < len(args); i++ {
+		if args[i].text == "-C" && program != "read" {
+			w.code(sh.fork(), args[i+1].text, unread)
+		}
+	}
+	for _, a := range args {
+		sh.forget(a.text)
+	}
+	if program == "read" {
+		sh.readInto(args, stdin)
+	} else if program != "getopts" {
+		sh.forget("MAPFILE")
+	}
+}
+
+// commandBuiltin runs what command runs, or returns what it and its like print.
+func (w *walker) commandBuiltin(sh *shell, program string, args []field, stdin string) string {
+	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
+		if program == "command" && strings.ContainsAny(args[0].text, "vV") {
+			program = "which"
+		}
+		args = args[1:]
+	}
+	if program == "command" {
+		inner := sh.fork()
+		clear(inner.funcs)
+		return w.run(inner, args, stdin)
+	}
+	return strings.Join(texts(args), "\n") + "\n"
+}
