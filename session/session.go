@@ -3,6 +3,10 @@
 // keeps their bindings on disk, routes tool calls, file accesses and processes
 // to their environments, and tells a [Sink] what happened.
 //
+// A session, its opening, life and end are in session.go, open.go, plan.go, live.go
+// and lifetime.go. Its environments are places, in place.go and the files beside it
+// that begin alike; so are calls, jobs, processes and plugins. admit.go asks the guard.
+//
 // It speaks no editor protocol and knows no kind of environment: the first is
 // the room rpc, the second the rooms under backends.
 package session
