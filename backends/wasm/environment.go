@@ -125,29 +125,7 @@ func (e *environment) Export(_ context.Context, token string) (io.ReadCloser, er
 	if err != nil {
 		return nil, err
 	}
-	content, _, err := e.exports.Open(token)
-	if err != nil {
-		done()
-		return nil, err
-	}
-	return &export{ReadCloser: content, release: func() error {
-		defer done()
-		return e.exports.Release(token)
-	}}, nil
-}
-
-// export is a snapshot that is used up when it is closed.
-type export struct {
-	io.ReadCloser
-	release func() error
-	once    sync.Once
-	err     error
-}
-
-// Close uses the snapshot up.
-func (x *export) Close() error {
-	x.once.Do(func() { x.err = errors.Join(x.ReadCloser.Close(), x.release()) })
-	return x.err
+	return e.exports.Take(token, done)
 }
 
 // Detach ends every call and the engine: what lives on are files.

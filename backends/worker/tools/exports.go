@@ -208,9 +208,25 @@ func (e *Exports) Open(token string) (io.ReadCloser, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	r := &exportReader{SectionReader: io.NewSectionReader(x.file, 0, x.size)}
-	r.close = sync.OnceValue(func() error { return e.done(x) })
-	return r, x.size, nil
+	return x.reader(func() error { return e.done(x) }), x.size, nil
+}
+
+// Take is Open for who comes once: closing the reader releases the snapshot. Done
+// is called after that, and when there is none.
+func (e *Exports) Take(token string, done func()) (io.ReadCloser, error) {
+	x, err := e.acquire(token)
+	if err != nil {
+		done()
+		return nil, err
+	}
+	return x.reader(func() error {
+		defer done()
+		return errors.Join(e.done(x), e.Release(token))
+	}), nil
+}
+
+func (x *export) reader(closed func() error) io.ReadCloser {
+	return &exportReader{SectionReader: io.NewSectionReader(x.file, 0, x.size), close: sync.OnceValue(closed)}
 }
 
 type exportReader struct {

@@ -70,6 +70,26 @@ func TestPresentArtifact(t *testing.T) {
 	b.refused("there is no file", "present_artifact", args{"path": "nothing"})
 }
 
+// TestTakenExport: who takes a snapshot uses it up.
+func TestTakenExport(t *testing.T) {
+	b := newBench(t, map[string]string{"f": "0123456789"})
+	e, token := b.o.Exports, b.present("f").Export
+	done := 0
+	r, err := e.Take(token, func() { done++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); string(got) != "0123456789" || err != nil || done != 0 {
+		t.Errorf("%q, %v, done %d times", got, err, done)
+	}
+	if err := errors.Join(r.Close(), r.Close()); err != nil || done != 1 {
+		t.Errorf("closed: %v, done %d times", err, done)
+	}
+	if _, err := e.Take(token, func() { done++ }); tool.KindOf(err) != tool.ArtifactNotFound || done != 2 {
+		t.Errorf("taken again: %v, done %d times", err, done)
+	}
+}
+
 func TestExportPieces(t *testing.T) {
 	b := newBench(t, map[string]string{"f": "0123456789"})
 	e := b.o.Exports
