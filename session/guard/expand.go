@@ -17,6 +17,10 @@ type splitter struct {
 	begun  bool // there is a field, if only an empty one
 	many   bool
 	output *string
+	// instead is the field up to rest with the default of a variable that may be set
+	// in its place, "" when there is none.
+	instead string
+	rest    int
 }
 
 // quoted adds text that stays as it is.
@@ -59,9 +63,15 @@ func (b *splitter) split(text string) {
 // end ends the field, if there is one.
 func (b *splitter) end() {
 	if b.begun {
-		b.fields = append(b.fields, field{text: limited(b.cur.String()), many: b.many, output: b.output})
+		text := b.cur.String()
+		b.fields = append(b.fields, field{text: limited(text), many: b.many, output: b.output})
+		if b.instead != "" {
+			// A path that stands in the line counts as well as what is not known.
+			b.fields = append(b.fields, field{text: limited(b.instead + text[b.rest:])})
+		}
 	}
 	b.cur.Reset()
+	b.instead = ""
 	b.begun, b.many, b.output = false, false, nil
 }
 
@@ -277,7 +287,13 @@ func (w *walker) parameter(sh *shell, b *splitter, p *syntax.ParamExp, quoted bo
 			text = string(anything)
 		}
 	}
-	b.insert(w.operate(sh, p, text, set), quoted)
+	before, out := b.cur.String(), w.operate(sh, p, text, set)
+	b.insert(out, quoted)
+	if out == string(solid) && !b.assign && b.instead == "" && p.Exp != nil {
+		if word := w.value(sh, p.Exp.Word); absolute(word) {
+			b.instead, b.rest = before+word, b.cur.Len()
+		}
+	}
 }
 
 // joint is what stands between words that become one.
@@ -387,6 +403,12 @@ func (w *walker) operate(sh *shell, p *syntax.ParamExp, text string, set bool) s
 
 // orElse is a variable of the environment, or this where it is not set.
 func orElse(operand string) string {
+	if r, n := utf8.DecodeRuneInString(operand); r == home || r == below {
+		operand = "/" + operand[n:] // which is as honest
+		if strings.Trim(operand, "/.") == "" {
+			return string(solid)
+		}
+	}
 	switch {
 	case operand == "":
 		return string(outside)
