@@ -23,8 +23,9 @@ import (
 type collector struct {
 	exports *tools.Exports
 	root    *os.Root
-	globs   []string        // none is everything
-	aside   map[string]bool // what does not come back
+	globs   []string               // none is everything
+	aside   map[string]bool        // what does not come back
+	leaves  func(name string) bool // what counts as dropped
 
 	files   []tool.JobFile
 	dropped int
@@ -104,7 +105,7 @@ func (c *collector) mayHold(dir string) bool {
 
 // take makes a snapshot of one file, or drops it.
 func (c *collector) take(ctx context.Context, name string) {
-	if len(c.files) >= maxFiles {
+	if len(c.files) >= maxFiles || c.leaves != nil && c.leaves(name) {
 		c.dropped++
 		return
 	}

@@ -107,7 +107,7 @@ func (r *Runner) Run(ctx context.Context, q tool.JobRequest) (result tool.JobRes
 	if err != nil || q.CWD != "" && len(q.Collect) == 0 {
 		return result, err
 	}
-	c := collector{exports: r.o.Exports, root: in.directory(), globs: q.Collect, aside: aside(q, script), room: maxEntries}
+	c := collector{exports: r.o.Exports, root: in.directory(), globs: q.Collect, aside: aside(q, script), leaves: in.leaves, room: maxEntries}
 	if result.Files, result.FilesDropped, err = c.collect(ctx); err != nil {
 		return tool.JobResult{}, err
 	}

@@ -358,6 +358,40 @@ func TestEntries(t *testing.T) {
 	}
 }
 
+// TestGuardedFiles: a job in the workspace neither replaces nor brings back what tools
+// leave alone, by whatever link, unless it runs in the mode unconfined.
+func TestGuardedFiles(t *testing.T) {
+	r := newRig(t, nil)
+	if err := errors.Join(os.Mkdir(filepath.Join(r.root, ".ssh"), 0o700), os.Symlink(".ssh", filepath.Join(r.root, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		cwd, line string
+		mode      tool.Mode
+		files     []string
+	}{
+		{"link", `: > plain; : > .env; : > ../key.pem`, tool.Standard, nil},
+		{"link", `:`, tool.Unconfined, []string{".env", "plain"}},
+		{".", `: > .ssh.txt`, tool.Standard, []string{".ssh.txt"}},
+	} {
+		q := sh(c.line)
+		q.CWD, q.Mode, q.Collect = c.cwd, c.mode, []string{"**"}
+		got := r.run(q)
+		if !slices.Equal(paths(got.Files), c.files) || (got.FilesDropped > 0) != (c.mode == tool.Standard) {
+			t.Errorf("%+v: %q, %d dropped", c, paths(got.Files), got.FilesDropped)
+		}
+	}
+	q := tool.JobRequest{Argv: []string{"true"}, CWD: ".", Mode: tool.Standard, Inputs: []tool.JobInput{{Path: ".env", Data: []byte("mine")}}}
+	if _, err := r.runner.Run(t.Context(), q); tool.KindOf(err) != tool.Denied {
+		t.Errorf("an input that replaces a guarded file: %v", err)
+	}
+	q.Mode = tool.Unconfined
+	r.run(q)
+	q.CWD, q.Mode = "", tool.Standard
+	r.run(q)
+	r.nothing()
+}
+
 // TestScriptsAndVariables: the script disturbs no input, is beside them for those
 // who import, and Python leaves nothing.
 func TestScriptsAndVariables(t *testing.T) {

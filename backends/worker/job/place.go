@@ -15,6 +15,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
 	"github.com/caisson-dev/caisson/backends/worker/process"
+	"github.com/caisson-dev/caisson/backends/worker/tools"
 	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
@@ -259,6 +260,8 @@ func sweepOne(now context.Context, root *os.Root, dir string, e fs.DirEntry) err
 type inputs interface {
 	write(name string, data []byte) error
 	directory() *os.Root
+	// leaves reports whether what is called name is not to come back.
+	leaves(name string) bool
 	close()
 }
 
@@ -275,13 +278,16 @@ func (p *place) own() (inputs, error) {
 
 func (o ownInputs) write(name string, data []byte) error { return write(o.root, name, data) }
 func (o ownInputs) directory() *os.Root                  { return o.root }
+func (o ownInputs) leaves(string) bool                   { return false }
 func (o ownInputs) close()                               { o.root.Close() }
 
-// cwdInputs are those of a job in the workspace: written as tools write.
+// cwdInputs are those of a job in the workspace: written as tools write, and what
+// tools leave alone they leave alone.
 type cwdInputs struct {
 	ownInputs
 	workspace *workspace.Root
-	base      string
+	base      string // leads through no link
+	all       bool   // of the files, as tools in the mode unconfined
 }
 
 func (r *Runner) inCWD(q tool.JobRequest) (inputs, error) {
@@ -293,20 +299,42 @@ func (r *Runner) inCWD(q tool.JobRequest) (inputs, error) {
 		return nil, tool.Errorf(tool.Denied, "input files in the workspace are written, and this job may only read").WithPath("cwd").
 			WithHint("run it without cwd, in a directory of its own")
 	}
-	root, err := r.o.Root.OpenRoot(base)
+	if base, err = r.o.Root.Resolve(base); err == nil {
+		var root *os.Root
+		if root, err = r.o.Root.OpenRoot(base); err == nil {
+			return cwdInputs{ownInputs{root}, r.o.Root, base, q.Mode == tool.Unconfined}, nil
+		}
+	}
 	var known *tool.Error
 	switch {
 	case errors.As(err, &known):
 		return nil, err
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrPermission):
 		return nil, tool.Errorf(tool.InvalidParams, "the job's directory %q cannot be used: %w", q.CWD, err).WithPath("cwd")
-	case err != nil:
-		return nil, tool.Errorf(tool.Internal, "open the job's directory: %w", err).WithPath("cwd")
 	}
-	return cwdInputs{ownInputs{root}, r.o.Root, base}, nil
+	return nil, tool.Errorf(tool.Internal, "open the job's directory: %w", err).WithPath("cwd")
 }
 
 func (c cwdInputs) write(name string, data []byte) error {
-	_, err := c.workspace.Write(path.Join(c.base, name), data, workspace.WriteOptions{})
+	full := path.Join(c.base, name)
+	if !c.all {
+		why, err := tools.Guarded(c.workspace, full)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			return tool.Errorf(tool.Denied, "a job's input does not replace %q: %s", c.workspace.Format(full), why).WithPath("inputFiles." + name).
+				WithHint("let the job write it, or run the job in a directory of its own")
+		}
+	}
+	_, err := c.workspace.Write(full, data, workspace.WriteOptions{})
 	return err
+}
+
+func (c cwdInputs) leaves(name string) bool {
+	if c.all {
+		return false
+	}
+	why, err := tools.Guarded(c.workspace, path.Join(c.base, name))
+	return err != nil || why != ""
 }

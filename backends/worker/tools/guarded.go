@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
 // What tools neither read nor write, unless they are called in the mode
@@ -77,6 +78,19 @@ func isEnvironment(base, environment string) bool {
 	return !slices.Contains(environmentSamples, path.Ext(base))
 }
 
+// Guarded says why tools leave a file alone that is not called in the mode
+// unconfined, by its own name or by the one that links lead to; "" for all others.
+func Guarded(root *workspace.Root, name string) (why string, err error) {
+	if why := guarded(name); why != "" {
+		return why, nil
+	}
+	resolved, err := root.Resolve(name)
+	if err != nil {
+		return "", err
+	}
+	return guarded(resolved), nil
+}
+
 // fileName is the name of the file that a tool is asked to read or to write. It
 // fails with [tool.Denied] for one that is guarded, by its own name or by the one
 // that links lead to. A link that is swapped in later is not looked for:
@@ -86,16 +100,9 @@ func (s *Set) fileName(c *call, p string) (string, error) {
 	if err != nil || c.mode == tool.Unconfined {
 		return name, err
 	}
-	why := guarded(name)
-	if why == "" {
-		resolved, err := s.o.Root.Resolve(name)
-		if err != nil {
-			return "", err
-		}
-		why = guarded(resolved)
-	}
-	if why == "" {
-		return name, nil
+	why, err := Guarded(s.o.Root, name)
+	if err != nil || why == "" {
+		return name, err
 	}
 	shown := s.o.Root.Format(name)
 	hint := "it stays open to people in the editor"
