@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/caisson-dev/caisson/session"
 )
@@ -21,9 +23,28 @@ func (a *app) confirm() session.Confirm {
 	}
 }
 
+// shown is JSON without what a terminal would obey, or hide: a person is to see what
+// runs. It stands in texts only, which have another way to write it.
+func shown(raw []byte) string {
+	var b strings.Builder
+	for _, r := range string(raw) {
+		switch {
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		case r == '\n' || r == '\t' || r == '\r':
+			b.WriteByte(' ') // between words
+		default:
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
+		}
+	}
+	return b.String()
+}
+
 // askPerson asks on a terminal. Anything but yes is no.
 func askPerson(ctx context.Context, in io.Reader, out io.Writer, c session.Confirmation) (session.Decision, error) {
-	fmt.Fprintf(out, "%s needs a confirmation: %s\n  %s\nRun it? [y/N] ", c.Tool, c.Reason, c.Arguments)
+	fmt.Fprintf(out, "%s needs a confirmation: %s\n  %s\nRun it? [y/N] ", c.Tool, c.Reason, shown(c.Arguments))
 	type line struct {
 		text string
 		err  error

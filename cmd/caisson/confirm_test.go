@@ -21,6 +21,12 @@ func TestAskPerson(t *testing.T) {
 			t.Errorf("asked %q", out.String())
 		}
 	}
+	// What runs is shown, whatever it would do to a terminal.
+	var out strings.Builder
+	q.Arguments = []byte("{\"command\":\"é \u202ex\u009b2K\U000e0041\"}")
+	if _, err := askPerson(t.Context(), strings.NewReader("n\n"), &out, q); err != nil || !strings.Contains(out.String(), `{"command":"é \u202ex\u009b2K\udb40\udc41"}`) {
+		t.Errorf("asked %q, %v", out.String(), err)
+	}
 	in, end := io.Pipe()
 	defer end.Close()
 	ctx, cancel := context.WithCancel(t.Context())
