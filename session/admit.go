@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -117,6 +118,18 @@ func (m *Manager) savedGuard(c *config.Config, project config.Project) (json.Raw
 	return json.Marshal(all)
 }
 
+// readPolicies reads what savedGuard has made. What this build does not know might
+// have tightened more, and so is an error.
+func readPolicies(raw json.RawMessage) (all []guard.Policy, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&all); err != nil {
+		return nil, tool.Errorf(tool.Internal, "the guard that is saved with the session cannot be read by this build: %w", err).
+			WithHint("Use the build that made the session, or open a new one.")
+	}
+	return all, nil
+}
+
 // guarded is the session's guard, nil for none. One that cannot be read admits
 // nothing.
 func (s *live) guarded() (*guard.Guard, error) {
@@ -132,7 +145,7 @@ func (s *live) guarded() (*guard.Guard, error) {
 		used, err := s.m.store.Used(s.id)
 		if err == nil {
 			o.Used = guard.Usage(used)
-			err = json.Unmarshal(raw, &o.Policies)
+			o.Policies, err = readPolicies(raw)
 		}
 		if err == nil {
 			a.guard, err = guard.New(o)

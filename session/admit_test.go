@@ -139,18 +139,35 @@ func TestGuardIsKept(t *testing.T) {
 	s.call(other.ID, "git", `{"subcommand":"log"}`)
 }
 
-// A guard that was saved and cannot be read admits nothing.
+// A guard that was saved and cannot be read, or not in all of its parts, admits
+// nothing.
 func TestBrokenGuard(t *testing.T) {
-	r := guarded(t, `{"budget": {"max_calls": 5}}`)
-	s := r.start()
-	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "kept"})
-	s.call(v.ID, "bash", `{"command":"ls"}`)
-	s.stop()
-	r.write(filepath.Join(r.dir, "state", "sessions", v.ID, "used.json"), "{")
-	s = r.start()
-	s.open(session.OpenRequest{SessionID: v.ID})
-	_, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "bash", Arguments: []byte(`{"command":"ls"}`)})
-	wantKind(t, err, tool.Internal)
+	for name, test := range map[string]struct{ file, old, text string }{
+		"what was used":                {"used.json", "{", "{ torn"},
+		"a member of a later build":    {"binding.json", `"max_calls": 5`, `"max_calls": 5, "max_cost": 1`},
+		"an action of a later build":   {"binding.json", `"action": "deny"`, `"action": "delay"`},
+		"a condition of a later build": {"binding.json", `"action": "deny"`, `"action": "deny", "hours": "9-17"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := guarded(t, `{"budget": {"max_calls": 5}, "rules": [{"tools": ["git.*"], "action": "deny"}]}`)
+			s := r.start()
+			v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "kept"})
+			s.call(v.ID, "bash", `{"command":"ls"}`)
+			s.stop()
+			file := filepath.Join(r.dir, "state", "sessions", v.ID, test.file)
+			raw, err := os.ReadFile(file)
+			if err != nil || !strings.Contains(string(raw), test.old) {
+				t.Fatalf("%s, %v", raw, err)
+			}
+			r.write(file, strings.Replace(string(raw), test.old, test.text, 1))
+			s = r.start()
+			s.open(session.OpenRequest{SessionID: v.ID})
+			_, err = s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "bash", Arguments: []byte(`{"command":"ls"}`)})
+			if kind := tool.KindOf(err); kind != tool.Internal && kind != tool.ConfigInvalid {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
 }
 
 func TestRateOfSession(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -97,5 +98,19 @@ func TestFormatOfBinding(t *testing.T) {
 				t.Errorf("format %d, %v, want %d", got.Format, err, test.format)
 			}
 		})
+	}
+}
+
+// What could not be read again is not written, and what was there stays.
+func TestTooLargeToRead(t *testing.T) {
+	s := open(t)
+	b := session("a")
+	save(t, s, b)
+	b.Guard = json.RawMessage(`"` + strings.Repeat("x", maxRecord) + `"`)
+	if err := s.Save(b); err == nil {
+		t.Error("it was saved")
+	}
+	if got, err := s.Load("a"); err != nil || len(got.Guard) > 0 {
+		t.Errorf("the binding is %+v, %v", got, err)
 	}
 }

@@ -439,7 +439,10 @@ func writeJSON(file string, v any) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	return writeFile(file, append(raw, '\n'))
+	if raw = append(raw, '\n'); len(raw) > maxRecord {
+		return fmt.Errorf("%s would have %d bytes, and could not be read again: it may have %d", file, len(raw), maxRecord)
+	}
+	return writeFile(file, raw)
 }
 
 // readFile reads a regular file of at most maxRecord bytes.
