@@ -138,7 +138,7 @@ func (m *Manager) Call(ctx context.Context, r CallRequest) (CallResult, error) {
 			x.admission.output = returned(result.Result)
 		}
 		result.Duration = m.o.Now().Sub(x.StartedAt)
-		return err
+		return s.withNames(ctx, err)
 	})
 	return result, err
 }

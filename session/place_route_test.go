@@ -143,8 +143,15 @@ func TestToolsOfPlaces(t *testing.T) {
 	if in := r.ranIn(s.call(v.ID, "own", `{}`)); in != "full" {
 		t.Errorf("own ran in %s", in)
 	}
+	if _, err := s.Tools(t.Context(), v.ID); err != nil {
+		t.Fatal(err)
+	}
 	_, err = s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "nothing"})
 	wantKind(t, err, tool.ToolNotFound)
+	// The hint names the tools of all environments.
+	if e, ok := errors.AsType[*tool.Error](err); !ok || !strings.Contains(e.Hint, "bash") || !strings.Contains(e.Hint, "read_file") {
+		t.Errorf("got %#v", err)
+	}
 }
 
 // A tool of the main environment's own is called there although plugins go elsewhere.

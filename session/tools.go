@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -40,6 +41,31 @@ func (s *live) offers(ctx context.Context) ([]Tool, error) {
 		}
 	}
 	return s.visible(all), nil
+}
+
+// withNames has an error about a tool that is none name the tools of the whole session,
+// once its environments are open: each knows its own only.
+func (s *live) withNames(ctx context.Context, err error) error {
+	var e *tool.Error
+	if !errors.As(err, &e) || e.Kind != tool.ToolNotFound {
+		return err
+	}
+	for _, p := range s.lasting() {
+		if p.current() == nil {
+			return err // none is opened for that
+		}
+	}
+	all, failed := s.offers(ctx)
+	if failed != nil {
+		return err
+	}
+	names := make([]string, len(all))
+	for i, t := range all {
+		names[i] = t.Name
+	}
+	slices.Sort(names)
+	about := *e
+	return (&about).WithHint("the tools are %s", strings.Join(names, ", "))
 }
 
 // firstOf is the first error of a list that has one.
