@@ -4,6 +4,8 @@ package local
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -35,5 +37,18 @@ func TestReopeningGivenUp(t *testing.T) {
 	p, err = open(t, at).Processes().Get(t.Context(), p.ID)
 	if err != nil || p.Status.Terminal() {
 		t.Errorf("the process is %s, %v", p.Status, err)
+	}
+}
+
+// TestFailingPackIsAskedOnce: a pack that cannot be had is not asked again by what
+// ends its worker.
+func TestFailingPackIsAskedOnce(t *testing.T) {
+	at := binding(t)
+	asked := filepath.Join(at.WorkspaceFolder, "asked")
+	at.Packs = []tool.Pack{{Name: "p", Command: []string{"/bin/sh", "-c", "echo >> " + asked}}}
+	_, err := New(Options{}).Open(t.Context(), at, nil)
+	wantKind(t, "opening", err, tool.Unsupported)
+	if got, err := os.ReadFile(asked); err != nil || string(got) != "\n" {
+		t.Errorf("asked %d times, %v", len(got), err)
 	}
 }

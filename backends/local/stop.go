@@ -74,6 +74,7 @@ func (b *Backend) askToEnd(ctx context.Context, at backends.Binding) error {
 	if !alive {
 		return nil
 	}
+	at.Packs = nil // which are not asked once more for that
 	far, err := b.openFar(ctx, at, workspaceDir(at))
 	if err == nil {
 		asked := far.EndsOnRequest()
