@@ -15,12 +15,6 @@ import (
 // shellJob is the name of a job among executions.
 const shellJob = "shell.job"
 
-// jobLabel is the label of a session that exists for one job.
-const jobLabel = "caisson.job"
-
-// deleteBudget is how long the removal of such a session may take.
-const deleteBudget = 90 * time.Second
-
 // JobRequest asks for one job: in a session, or in one of its own, on a profile,
 // that is gone afterwards. One of SessionID and Profile stands.
 type JobRequest struct {
@@ -89,31 +83,6 @@ func (r *JobRequest) check() error {
 		return err
 	}
 	return checkActor(r.SessionID, r.Job.Actor)
-}
-
-// runJobAlone runs a job in a session for it alone. What it left stays.
-func (m *Manager) runJobAlone(ctx context.Context, r JobRequest) (result JobResult, err error) {
-	c := r.Constraints
-	s, _, err := m.Open(ctx, OpenRequest{
-		Profile: r.Profile, Labels: map[string]string{jobLabel: "true"}, alone: true, Deferred: true,
-		Constraints: Constraints{Network: c.Network, CPUs: c.CPUs, Image: c.Image, TmpfsNoexec: c.TmpfsNoexec, Profile: c.Profile},
-	}, r.Progress)
-	if err != nil {
-		return JobResult{}, err
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteBudget)
-		defer cancel()
-		left, derr := m.Delete(ctx, s.ID, false)
-		if derr != nil || left != "" {
-			// The job is over, and what came of it is worth more than this.
-			m.log.Warn("the session of a job was not removed", "session", s.ID, "left", left, "error", derr)
-		}
-	}()
-	r.SessionID, r.Constraints = s.ID, Constraints{
-		Timeout: c.Timeout, MaxOutputBytes: c.MaxOutputBytes, Filesystem: c.Filesystem, Memory: c.Memory, CPUTime: c.CPUTime,
-	}
-	return m.runJob(ctx, r)
 }
 
 // runJob runs a job in its session.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -350,6 +351,53 @@ func TestJobOnProfile(t *testing.T) {
 	}
 	if _, err := s.job(session.JobRequest{Profile: "local", Constraints: session.Constraints{Memory: 64 << 20}}); err != nil {
 		t.Error(err)
+	}
+}
+
+// The session of a job that could not be deleted after it, or whose service was killed,
+// goes when the next service runs one; those of people stay, whatever their labels.
+func TestJobsAreReaped(t *testing.T) {
+	r := newRig(t)
+	other := r.start()
+	v := other.open(session.OpenRequest{Workspace: r.folder, Profile: "box", Labels: map[string]string{"caisson.job": "true"}})
+	// The session of a job that runs elsewhere is not such a one.
+	r.world.waiting = make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		_, err := other.RunJob(ctx, session.JobRequest{Profile: "kept", Job: backends.JobRequest{Argv: []string{"wait"}}})
+		done <- err
+	}()
+	<-r.world.waiting
+
+	s := r.start()
+	r.world.set(func() { r.world.removeErr = tool.Errorf(tool.BackendUnavailable, "no engine") })
+	left, err := s.job(session.JobRequest{Profile: "kept"})
+	if err != nil || !r.world.has(left.b.Environment) {
+		t.Fatalf("ran in %+v, %v", left.b, err)
+	}
+	s.stop()
+	r.world.set(func() { r.world.removeErr = nil })
+
+	s = r.start()
+	if _, err := s.job(session.JobRequest{Profile: "box"}); err != nil {
+		t.Fatal(err)
+	}
+	s.sink.until(t, "the session of the earlier job is closed", func() bool {
+		return slices.Contains(s.sink.states[left.b.Session], session.StateClosed)
+	})
+	s.stop()
+	select {
+	case err := <-done:
+		t.Errorf("the job that runs was ended: %v", err)
+	default:
+	}
+	cancel()
+	wantKind(t, <-done, tool.Cancelled)
+	list, err := other.List(t.Context(), session.Filter{})
+	if err != nil || len(list) != 1 || list[0].ID != v.ID || r.world.has(left.b.Environment) {
+		t.Errorf("left %+v, %v", list, err)
 	}
 }
 

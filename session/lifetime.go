@@ -293,7 +293,12 @@ func (m *Manager) Delete(ctx context.Context, id string, force bool) (left strin
 		return "", err
 	}
 	defer release()
-	err = l.finish(ctx, tool.Errorf(tool.Cancelled, "the session %q was deleted", id))
+	return m.deleteOwned(ctx, l, force)
+}
+
+// deleteOwned is Delete of a session that the caller has taken.
+func (m *Manager) deleteOwned(ctx context.Context, l *live, force bool) (left string, err error) {
+	err = l.finish(ctx, tool.Errorf(tool.Cancelled, "the session %q was deleted", l.id))
 	if err == nil {
 		err = l.quiet(ctx)
 	}
@@ -317,7 +322,7 @@ func (m *Manager) Delete(ctx context.Context, id string, force bool) (left strin
 			continue
 		}
 		remains = append(remains, fmt.Sprintf("The %s environment %s of the session %q could not be removed and may still exist: %v",
-			p.saved.Profile.Backend, p.identity(), id, err))
+			p.saved.Profile.Backend, p.identity(), l.id, err))
 		if err := p.forgetEnvironment(ctx); err != nil {
 			return strings.Join(remains, "\n"), known(err)
 		}

@@ -51,6 +51,7 @@ type Manager struct {
 	watch *watch
 
 	expire sync.Once
+	reap   sync.Once
 
 	// ctx ends when Shutdown has begun, and with it whatever opens an
 	// environment; work counts the goroutines that belong to the manager.

@@ -60,6 +60,7 @@ func (m *Manager) plan(ctx context.Context, r OpenRequest) (store.Session, error
 		return store.Session{}, at(chosen, err)
 	}
 	if r.alone {
+		s.Job = true
 		return s, nil
 	}
 	if err := bind.overrides(); err != nil {

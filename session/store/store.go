@@ -94,6 +94,9 @@ type Session struct {
 	// empty for none. It is kept as it is and read elsewhere.
 	Guard json.RawMessage `json:"guard,omitempty"`
 
+	// Job says that the session exists for one job, and is over with it.
+	Job bool `json:"job,omitempty"`
+
 	ParentID   string            `json:"parent_id,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	CreatedAt  time.Time         `json:"created_at"`
