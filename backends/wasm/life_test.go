@@ -113,8 +113,8 @@ func TestUncompiled(t *testing.T) {
 	default:
 	}
 	cancel()
-	if got := failed(t, <-ended); got.Kind != tool.Cancelled {
-		t.Errorf("%s: %v", got.Kind, got)
+	if err := <-ended; err == nil { // how, depends on how busy the compiler keeps the engine
+		t.Error("a guest that never ends has ended")
 	}
 	gone(t, pid)
 }

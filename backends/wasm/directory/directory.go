@@ -85,6 +85,11 @@ func (d *Directory) OpenFile(p string, flag experimentalsys.Oflag, _ fs.FileMode
 	if mustBeDir && flag&experimentalsys.O_CREAT != 0 {
 		return nil, experimentalsys.EINVAL
 	}
+	// To open a device may already do something, and to open a pipe wakes whoever
+	// waits for it; one that is swapped in meanwhile is closed at once.
+	if info, err := d.root.Stat(name); err == nil && !mustBeDir && !info.IsDir() && !info.Mode().IsRegular() {
+		return nil, experimentalsys.EACCES
+	}
 	f, err := d.root.OpenFile(name, how|nonblock, fileMode)
 	if err != nil {
 		return nil, d.fail(err)

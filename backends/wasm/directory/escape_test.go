@@ -14,6 +14,7 @@ import (
 
 	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
 	"github.com/tetratelabs/wazero/experimental/sysfs"
+	"golang.org/x/sys/unix"
 )
 
 // TestLinks is why this package is there: through the engine's own file system a
@@ -145,6 +146,27 @@ func TestSpecial(t *testing.T) {
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
+	}
+}
+
+// TestPipeIsNotOpened: whoever waits for the other end of a pipe goes on waiting.
+func TestPipeIsNotOpened(t *testing.T) {
+	dir, _ := world(t)
+	pipe := filepath.Join(dir, "pipe")
+	must(t, makePipe(pipe))
+	reader, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	must(t, err)
+	defer reader.Close()
+	d := mount(t, dir, Options{})
+	for _, flag := range []experimentalsys.Oflag{experimentalsys.O_WRONLY, experimentalsys.O_RDWR | experimentalsys.O_TRUNC} {
+		if _, errno := d.OpenFile("pipe", flag, 0); errno != experimentalsys.EACCES {
+			t.Errorf("%v: %v", flag, errno)
+		}
+	}
+	// A reader is told of the end once there was a writer.
+	polled := []unix.PollFd{{Fd: int32(reader.Fd()), Events: unix.POLLIN}}
+	if n, err := unix.Poll(polled, 0); n != 0 || err != nil {
+		t.Errorf("a writer was there: %+v, %v", polled, err)
 	}
 }
 
