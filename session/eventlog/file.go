@@ -87,8 +87,12 @@ func (l *file) write(lines []byte) error {
 }
 
 // rotate moves the file to its name and ".1", unless another service has done that,
-// and begins a new one.
+// and begins a new one. While another one is doing it, lines still go to the old one:
+// two that moved it at once would move the new one over it.
 func (l *file) rotate() error {
+	if !mover(l.f) {
+		return nil
+	}
 	mine, err := l.f.Stat()
 	if err != nil {
 		return err

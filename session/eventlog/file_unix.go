@@ -3,6 +3,7 @@
 package eventlog
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -18,4 +19,10 @@ const movesOpenFiles = true
 func ownedByUs(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return !ok || int(stat.Uid) == os.Geteuid()
+}
+
+// mover takes the file's lock until it is closed, and reports false when another
+// service has it. Where files have no locks nobody has it.
+func mover(f *os.File) bool {
+	return !errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
