@@ -23,7 +23,7 @@ describe("Artifacts", () => {
     const newer = artifact("newer.txt", "2", "2026-01-01T11:00:00Z");
     const { service, services } = testService(
       [{ "artifact/list": () => ({ artifacts: [older] }) }],
-      (connection) => artifacts.listen(connection),
+      { listen: (connection) => artifacts.listen(connection) },
     );
     artifacts = new Artifacts(service);
     await service.ensure();

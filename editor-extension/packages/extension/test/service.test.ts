@@ -73,6 +73,64 @@ describe("Service", () => {
     }
   });
 
+  it("tells when it does not start again by itself", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      let there = true;
+      const { service, services } = testService([{}], { there: () => there });
+      const told: string[] = [];
+      service.onDidGiveUp((error) => void told.push(error.message));
+      await service.ensure();
+      there = false;
+      services[0]?.crash();
+      await eventually(() => service.state.is === "waiting");
+      expect(told).toEqual([]);
+      await vi.advanceTimersByTimeAsync(200);
+      await eventually(() => told.length > 0);
+      expect(told).toEqual(["It is gone."]);
+      expect(services).toHaveLength(1);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it("ends a program that never greets", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const silent = { initialize: () => new Promise<never>(() => undefined) };
+      const { service, services } = testService([silent]);
+      const started = expect(service.ensure()).rejects.toThrow(/did not greet within 20 s/);
+      await eventually(() => services[0]?.askedFor("initialize").length === 1);
+      await vi.advanceTimersByTimeAsync(20_000);
+      await started;
+      expect(services[0]?.killed).toBe(true);
+      expect(service.state.is).toBe("failed");
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it("starts another only when the one that is to end has ended", async () => {
+    let release = (): void => undefined;
+    const slow = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const { service, services } = testService([
+      { shutdown: () => slow.then(() => null) },
+      { "session/list": () => ({ sessions: [] }) },
+    ]);
+    await service.ensure();
+    const restarted = service.restart();
+    const asked = service.request("session/list", {});
+    await eventually(() => services[0]?.askedFor("shutdown").length === 1);
+    expect(services).toHaveLength(1);
+    release();
+    await Promise.all([restarted, asked]);
+    expect(services).toHaveLength(2);
+    expect(service.state.is).toBe("running");
+    await service.stop();
+  });
+
   it("does not start again what was stopped", async () => {
     const { service, services } = testService([{}]);
     await service.ensure();

@@ -71,6 +71,43 @@ describe("Sessions", () => {
     await service.stop();
   });
 
+  it("takes up every session with an environment, and nobody finds one that is not open yet", async () => {
+    const both = [session("s1"), session("s2", { profile: "isolated" })];
+    const { service, services } = testService([opening(), opening(both)]);
+    const memory = new TestMemory();
+    const sessions = new Sessions(service, memory);
+    await sessions.openNew(folder);
+    await sessions.openNew(folder, { profile: "isolated" });
+    services[0]?.crash();
+    await eventually(() => service.state.is === "waiting");
+    await sessions.ready();
+    const asked = services[1]?.askedFor("session/open") as { sessionId: string }[];
+    expect(asked.map((p) => p.sessionId).sort()).toEqual(["s1", "s2"]);
+    // The next window takes up the same, but none that was closed.
+    expect(memory.kept.get("caisson.open")).toEqual(["s1", "s2"]);
+    await sessions.delete("s1");
+    expect(memory.kept.get("caisson.open")).toEqual(["s2"]);
+    await service.stop();
+  });
+
+  it("leaves a session to the window that has it by now", async () => {
+    const memory = new TestMemory();
+    await memory.update("caisson.open", ["s1"]);
+    const { service } = testService([
+      {
+        "session/list": () => ({ sessions: [session("s1")] }),
+        "session/open": () => {
+          throw new Error("held by another service");
+        },
+      },
+    ]);
+    const sessions = new Sessions(service, memory);
+    await sessions.ready();
+    expect(sessions.get("s1")?.state).toBe("ready");
+    expect(memory.kept.get("caisson.open")).toEqual([]);
+    await service.stop();
+  });
+
   it("says of a session that cannot be taken up what is wrong", async () => {
     const memory = new TestMemory();
     const known = session("s1");
@@ -114,7 +151,7 @@ describe("Sessions", () => {
         throw new Error("there is no such image");
       },
     };
-    const { service, services } = testService([script], (c) => sessions.listen(c));
+    const { service, services } = testService([script], { listen: (c) => sessions.listen(c) });
     sessions = new Sessions(service, memory);
     await service.ensure();
     tell = (changed) => services[0]?.notify("session/changed", { session: changed });
@@ -137,10 +174,33 @@ describe("Sessions", () => {
 });
 
 describe("Processes", () => {
+  it("has what runs before what is over, the newest first", async () => {
+    const at = (minute: number) => ({ startedAt: `2026-01-01T10:0${minute}:00Z` });
+    const script: Script = {
+      "process/list": () => ({
+        processes: [
+          process("over", { ...at(9), status: "exited" }),
+          process("first", at(1)),
+          process("second", at(2)),
+        ],
+      }),
+    };
+    const { service } = testService([script]);
+    const processes = new Processes(service, new Sessions(service, new TestMemory()));
+    await service.ensure();
+    await processes.refresh("s1");
+    expect(processes.ofSession("s1").map((p) => p.id)).toEqual(["second", "first", "over"]);
+    // They stay the same objects, so that a list can show one anew.
+    const [first] = processes.ofSession("s1");
+    await processes.refresh("s1");
+    expect(processes.ofSession("s1")[0]).toBe(first);
+    await service.stop();
+  });
+
   it("forgets what a service said that is gone, and knows what was stopped", async () => {
     let processes!: Processes;
     const script = { ...opening(), "process/list": () => ({ processes: [] }) };
-    const { service, services } = testService([script], (c) => processes.listen(c));
+    const { service, services } = testService([script], { listen: (c) => processes.listen(c) });
     processes = new Processes(service, new Sessions(service, new TestMemory()));
     await service.ensure();
     services[0]?.notify("process/event", { type: "started", process: process("p1") });

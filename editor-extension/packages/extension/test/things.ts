@@ -1,6 +1,7 @@
 import type { Process, Session } from "@caisson/protocol";
 import type { Memory } from "../src/model/memory.js";
 import type { Connection } from "../src/service/connection.js";
+import { ServiceError } from "../src/service/errors.js";
 import { Service } from "../src/service/service.js";
 import { type Script, type ScriptedService, scripted } from "./scripted.js";
 
@@ -53,15 +54,26 @@ export class TestMemory implements Memory {
   }
 }
 
+interface TestOptions {
+  listen?: (connection: Connection) => void;
+  /** Whether the program can be found now. */
+  there?: () => boolean;
+}
+
 /** A Service whose processes follow the scripts, one after the other. */
 export function testService(
   scripts: Script[],
-  listen: (connection: Connection) => void = () => undefined,
+  { listen = () => undefined, there = () => true }: TestOptions = {},
 ): { service: Service; services: ScriptedService[]; log: string[] } {
   const { launch, services } = scripted(...scripts);
   const log: string[] = [];
   const service = new Service({
-    locate: async () => ({ path: "/bin/caisson", from: "PATH" }),
+    locate: async () => {
+      if (!there()) {
+        throw new ServiceError("It is gone.");
+      }
+      return { path: "/bin/caisson", from: "PATH" };
+    },
     launch,
     args: () => ["--log-level", "debug"],
     initialize: () => ({ processId: null }),

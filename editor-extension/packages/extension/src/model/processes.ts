@@ -44,11 +44,13 @@ export class Processes implements Disposable {
   /** Fires with each event of a process, after the list has it. */
   readonly onEvent = this.event.event;
 
-  /** A session's processes, the newest first. */
+  /** A session's processes: those that run, then the others, the newest first. */
   ofSession(sessionId: string): Process[] {
     return [...this.all.values()]
       .filter((p) => p.sessionId === sessionId)
-      .sort((a, b) => b.startedAt.localeCompare(a.startedAt));
+      .sort(
+        (a, b) => Number(isAlive(b)) - Number(isAlive(a)) || b.startedAt.localeCompare(a.startedAt),
+      );
   }
 
   get(id: string): Process | undefined {
@@ -73,11 +75,14 @@ export class Processes implements Disposable {
     }
     try {
       const { processes } = await connection.request("process/list", { sessionId });
+      const listed = new Set(processes.map(({ id }) => id));
       for (const known of this.ofSession(sessionId)) {
-        this.all.delete(known.id);
+        if (!listed.has(known.id)) {
+          this.all.delete(known.id);
+        }
       }
       for (const process of processes) {
-        this.all.set(process.id, process);
+        this.keep(process);
       }
       this.changed.fire();
     } catch {
@@ -116,8 +121,23 @@ export class Processes implements Disposable {
   }
 
   private put(process: Process): void {
-    this.all.set(process.id, process);
+    this.keep(process);
     this.changed.fire();
+  }
+
+  /** A process stays the same object as long as it is known: a list can show it anew alone. */
+  private keep(process: Process): void {
+    const known = this.all.get(process.id);
+    if (known === undefined) {
+      this.all.set(process.id, { ...process });
+      return;
+    }
+    for (const member of Object.keys(known) as (keyof Process)[]) {
+      if (!(member in process)) {
+        delete known[member];
+      }
+    }
+    Object.assign(known, process);
   }
 }
 

@@ -9,6 +9,9 @@ import type { Memory } from "./memory.js";
 /** Where Memory keeps which session each folder of the window uses. */
 const rememberedKey = "caisson.sessions";
 
+/** Where Memory keeps which sessions had an environment in the window. */
+const heldKey = "caisson.open";
+
 /** A session of a folder as it is remembered: enough to show before anything runs. */
 export interface Remembered {
   id: string;
@@ -45,13 +48,21 @@ export class Sessions implements Disposable {
   private readonly opened = new Emitter<Opened>();
   private readonly disposables: Disposable[] = [];
   private readonly remembered: Record<string, Remembered>;
+  /** The sessions that had an environment in this window, by id: its folders' and others. */
+  private readonly held: Set<string>;
+  private resuming: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly service: Service,
     private readonly memory: Memory,
   ) {
     this.remembered = { ...memory.get<Record<string, Remembered>>(rememberedKey) };
-    this.disposables.push(service.onDidStart((c) => void this.resume(c)));
+    this.held = new Set(memory.get<string[]>(heldKey) ?? []);
+    this.disposables.push(
+      service.onDidStart((connection) => {
+        this.resuming = this.resume(connection);
+      }),
+    );
   }
 
   /** Fires when a session changed or, with undefined, when several may have. */
@@ -80,6 +91,15 @@ export class Sessions implements Disposable {
     return this.remembered[folder];
   }
 
+  /**
+   * Waits until a service runs that has the sessions of this window open again: a
+   * call just after a crash finds its session.
+   */
+  async ready(): Promise<void> {
+    await this.service.ensure();
+    await this.resuming;
+  }
+
   /** Whether a folder of this window uses the session. */
   isUsed(id: string): boolean {
     return Object.values(this.remembered).some((r) => r.id === id);
@@ -101,7 +121,7 @@ export class Sessions implements Disposable {
   }
 
   private async openOrResume(folder: string, options: OpenOptions): Promise<Session> {
-    await this.service.ensure();
+    await this.ready();
     const session = this.ofFolder(folder);
     if (session === undefined || session.state === "closed") {
       return this.openNew(folder, options);
@@ -172,6 +192,7 @@ export class Sessions implements Disposable {
   /** Closes a session: its processes end; its profile says what is kept. */
   async close(id: string): Promise<void> {
     const { session } = await this.service.request("session/close", { sessionId: id });
+    this.release(id);
     this.put(session);
   }
 
@@ -179,6 +200,7 @@ export class Sessions implements Disposable {
   async delete(id: string, force = false): Promise<string | undefined> {
     const { left } = await this.service.request("session/delete", { sessionId: id, force });
     this.all.delete(id);
+    this.release(id);
     this.forget(id);
     this.changed.fire(undefined);
     return left;
@@ -211,12 +233,16 @@ export class Sessions implements Disposable {
   private async resume(connection: Connection): Promise<void> {
     try {
       await this.load();
-      for (const [folder, { id }] of Object.entries(this.remembered)) {
+      const used = Object.values(this.remembered).map(({ id }) => id);
+      for (const id of new Set([...used, ...this.held])) {
         const session = this.all.get(id);
-        if (session === undefined) {
-          delete this.remembered[folder];
-        } else if (session.state !== "closed") {
+        if (session !== undefined && session.state !== "closed") {
           await this.takeUp(connection, session);
+          continue;
+        }
+        this.release(id);
+        if (session === undefined) {
+          this.forget(id);
         }
       }
     } catch {
@@ -239,6 +265,11 @@ export class Sessions implements Disposable {
       this.opened.fire({ session: result.session, resumed: true });
     } catch (thrown) {
       const { message, hint, kind } = serviceError(thrown);
+      if (!this.isUsed(session.id)) {
+        // Another window may have it by now.
+        this.release(session.id);
+        return;
+      }
       this.put({
         ...session,
         state: "failed",
@@ -252,8 +283,24 @@ export class Sessions implements Disposable {
   }
 
   private put(session: Session): void {
+    if (session.state === "ready") {
+      this.hold(session.id);
+    }
     this.all.set(session.id, session);
     this.changed.fire(session);
+  }
+
+  private hold(id: string): void {
+    if (!this.held.has(id)) {
+      this.held.add(id);
+      void this.memory.update(heldKey, [...this.held]);
+    }
+  }
+
+  private release(id: string): void {
+    if (this.held.delete(id)) {
+      void this.memory.update(heldKey, [...this.held]);
+    }
   }
 
   private forget(id: string): void {

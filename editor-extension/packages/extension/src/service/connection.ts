@@ -22,8 +22,13 @@ import { ServiceError, serviceError } from "./errors.js";
 /** How long the service may take for its orderly end before it is killed, in ms. */
 const shutdownBudget = 15_000;
 
+/** How long a program may take to greet; one that is no service may never do it. In ms. */
+const greetingBudget = 20_000;
+
 /** How much of the service's stderr is kept for the error of an early end, in bytes. */
 const keptErrors = 8192;
+
+const silent = `The program caisson did not greet within ${greetingBudget / 1000} s and was ended.`;
 
 /** What a request may come with. */
 export interface RequestOptions {
@@ -86,11 +91,18 @@ export class Connection {
     const connection = new Connection(child, rpc);
     listen(connection);
     rpc.listen();
+    let late = false;
+    const timer = setTimeout(() => {
+      late = true;
+      child.kill();
+    }, greetingBudget);
     try {
       connection.server = await connection.greet(params);
     } catch (thrown) {
       await connection.stop();
-      throw thrown;
+      throw late ? new ServiceError(silent, { hint: "Look into the log." }) : thrown;
+    } finally {
+      clearTimeout(timer);
     }
     return connection;
   }

@@ -13,6 +13,9 @@ export interface Places {
   platform: NodeJS.Platform;
 }
 
+/** The program is not where it should be: a setting says where that is. */
+export class ProgramMissing extends ServiceError {}
+
 /** The program that was found, and by what. */
 export interface Program {
   path: string;
@@ -38,19 +41,22 @@ export async function locate(places: Places): Promise<Program> {
       return { path: join(folder, name), from: "PATH" };
     }
   }
-  throw new ServiceError("The program caisson was not found beside the extension or on the PATH.", {
-    hint: "Install it, or name it in the setting caisson.path.",
-  });
+  throw new ProgramMissing(
+    "The program caisson was not found beside the extension or on the PATH.",
+    {
+      hint: "Install it, or name it in the setting caisson.path.",
+    },
+  );
 }
 
 async function configured(path: string): Promise<string> {
   if (!isAbsolute(path)) {
-    throw new ServiceError(`The setting caisson.path must be an absolute path, not ${path}.`, {
+    throw new ProgramMissing(`The setting caisson.path must be an absolute path, not ${path}.`, {
       hint: "Correct the setting caisson.path.",
     });
   }
   if (!(await executable(path))) {
-    throw new ServiceError(`${path}, which the setting caisson.path names, is not a program.`, {
+    throw new ProgramMissing(`${path}, which the setting caisson.path names, is not a program.`, {
       hint: "Correct the setting caisson.path.",
     });
   }

@@ -45,8 +45,10 @@ export interface ServiceOptions {
 export class Service implements Disposable {
   private readonly changed = new Emitter<ServiceState>();
   private readonly began = new Emitter<Connection>();
+  private readonly gaveUp = new Emitter<ServiceError>();
   private current: ServiceState = { is: "stopped" };
   private starting: Promise<Connection> | undefined;
+  private stopping: Promise<void> | undefined;
   private connection: Connection | undefined;
   private retry: NodeJS.Timeout | undefined;
   private crashes = 0;
@@ -60,6 +62,9 @@ export class Service implements Disposable {
   /** Fires with each new connection, when the service can be asked. */
   readonly onDidStart = this.began.event;
 
+  /** Fires when the service is gone and is not started again before somebody needs it. */
+  readonly onDidGiveUp = this.gaveUp.event;
+
   get state(): ServiceState {
     return this.current;
   }
@@ -72,9 +77,9 @@ export class Service implements Disposable {
   /** Gives the connection, starting the service when there is none. */
   async ensure(): Promise<Connection> {
     if (this.over) {
-      throw new ServiceError("The window is closing.", { kind: "cancelled" });
+      throw closing();
     }
-    if (this.connection !== undefined) {
+    if (this.connection !== undefined && this.stopping === undefined) {
       return this.connection;
     }
     clearTimeout(this.retry);
@@ -101,7 +106,14 @@ export class Service implements Disposable {
   }
 
   /** Stops the service, if there is one, and waits until it is gone. */
-  async stop(): Promise<void> {
+  stop(): Promise<void> {
+    this.stopping ??= this.end().finally(() => {
+      this.stopping = undefined;
+    });
+    return this.stopping;
+  }
+
+  private async end(): Promise<void> {
     clearTimeout(this.retry);
     await this.starting?.catch(() => undefined);
     const connection = this.connection;
@@ -115,9 +127,15 @@ export class Service implements Disposable {
     void this.stop();
     this.changed.dispose();
     this.began.dispose();
+    this.gaveUp.dispose();
   }
 
   private async start(): Promise<Connection> {
+    // One that is about to end still holds its sessions.
+    await this.stopping;
+    if (this.over) {
+      throw closing();
+    }
     this.become({ is: "starting" });
     try {
       const program = await this.options.locate();
@@ -159,12 +177,12 @@ export class Service implements Disposable {
       const wait = backoff[this.crashes++];
       if (this.over || wait === undefined) {
         this.become({ is: "failed", error });
+        this.gaveUp.fire(error);
         return;
       }
       this.become({ is: "waiting", error, retryInMs: wait });
       this.retry = setTimeout(() => {
-        // A failure is the state, which somebody shows.
-        this.ensure().catch(() => undefined);
+        this.ensure().catch((thrown) => this.gaveUp.fire(serviceError(thrown)));
       }, wait);
     });
   }
@@ -173,4 +191,8 @@ export class Service implements Disposable {
     this.current = state;
     this.changed.fire(state);
   }
+}
+
+function closing(): ServiceError {
+  return new ServiceError("The window is closing.", { kind: "cancelled" });
 }
