@@ -70,11 +70,6 @@ export class Agent {
     return this.ask("seen");
   }
 
-  /** How long the activation took that the extension waited for, in ms. */
-  activation(): Promise<number> {
-    return this.ask("activation");
-  }
-
   invokeTool(name: string, input: Record<string, unknown>): Promise<string[]> {
     return this.ask("invokeTool", name, input);
   }

@@ -58,7 +58,8 @@ async function picture(name: string): Promise<void> {
 
 describe("in a real workbench", () => {
   it("starts without a configuration, on this machine", async () => {
-    expect(await agent.activation()).toBeLessThan(1000);
+    // It is below 100 where nothing else keeps the machine busy.
+    expect(await window.activation("Caisson")).toBeLessThan(500);
     expect(await workbench.services()).toEqual([]); // nothing needed one yet
     await window.showCaisson();
     await window.status.filter({ hasText: "local" }).waitFor();
@@ -211,11 +212,26 @@ describe("in a real workbench", () => {
 
     const again = agent.call(asked, "bash", { command: "echo should run" });
     await window.dialog.filter({ hasText: "echo should run" }).waitFor();
-    await window.dialog.locator(".monaco-button", { hasText: "Allow Once" }).click();
+    // Whoever was typing allows nothing: Enter shows what would run.
+    await workbench.page.keyboard.press("Enter");
+    await window.tab("What bash would do").waitFor();
+    await window.editor.filter({ hasText: /echo\sshould\srun/ }).waitFor();
+    const question = window.notification("An agent wants to run bash in guarded");
+    await question.locator(".monaco-button", { hasText: "Allow Once" }).click();
     expect((await again).structuredContent).toMatchObject({ stdout: "should run\n" });
   });
 
+  it("makes no links of what a process is called", async () => {
+    await agent.start(session, "true", { label: "[look](command:workbench.action.openSettings)" });
+    const end = window.notification("exited").filter({ hasText: "look" });
+    await end.waitFor();
+    expect(await end.textContent()).toContain("(command:workbench.action.openSettings)");
+    expect(await end.locator("a[href]").count()).toBe(0);
+    await window.command("Notifications: Clear All Notifications");
+  });
+
   it("has everything back after the service was killed", async () => {
+    const earlier = session;
     session = await agent.open("isolated");
     await agent.start(session, "echo still here; sleep 600", { label: "survivor" });
     await window.row("Processes", "survivor").filter({ hasText: "running" }).waitFor();
@@ -226,6 +242,8 @@ describe("in a real workbench", () => {
       const now = await workbench.services();
       return now.length === 1 && now[0] !== pid ? now : undefined;
     });
+    // The session that the window used before is open again, too, when a call comes.
+    await agent.call(earlier, "read_file", { path: "greeting.txt" });
     await window.row("Processes", "survivor").filter({ hasText: "running" }).waitFor();
     const again = await agent.open();
     expect(again.id).toBe(session.id);

@@ -55,6 +55,17 @@ export class Window {
       .click();
   }
 
+  /** How long the editor says that an extension's activation took, in ms. */
+  async activation(extension: string): Promise<number> {
+    await this.command("Developer: Show Running Extensions");
+    const row = this.page
+      .locator(".runtime-extensions-editor .monaco-list-row")
+      .filter({ hasText: extension });
+    const time = await row.locator(".activation-time").filter({ hasText: /\d+ms/ }).textContent();
+    await this.command("View: Close Editor");
+    return Number(/\d+/.exec(time ?? "")?.[0]);
+  }
+
   /** A message in the corner. */
   notification(text: string | RegExp): Locator {
     return this.page.locator(".notification-list-item").filter({ hasText: text });

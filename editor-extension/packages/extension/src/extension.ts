@@ -10,9 +10,10 @@ import { tellEndings } from "./editor/endings.js";
 import { EnvironmentFiles, environmentScheme, FileTree } from "./editor/environmentFiles.js";
 import { exportedApi } from "./editor/exports.js";
 import { currentFolder, keyOf } from "./editor/folders.js";
+import { keepFresh } from "./editor/fresh.js";
 import { registerLanguageModelTools } from "./editor/languageModelTools.js";
 import { ProcessTree } from "./editor/processTree.js";
-import { report } from "./editor/report.js";
+import { report, reportGivenUp } from "./editor/report.js";
 import { SessionTree } from "./editor/sessionTree.js";
 import { StatusBar } from "./editor/statusBar.js";
 import { Terminals } from "./editor/terminal.js";
@@ -30,18 +31,19 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
   const sessionTree = new SessionTree(caisson);
   const processTree = new ProcessTree(caisson);
   const fileTree = new FileTree(files, () => sessionHere(caisson), context.subscriptions);
-  new Confirmations(caisson);
-
-  const views = [
-    vscode.window.createTreeView("caisson.sessions", { treeDataProvider: sessionTree }),
-    vscode.window.createTreeView("caisson.processes", { treeDataProvider: processTree }),
-    vscode.window.createTreeView("caisson.artifacts", {
-      treeDataProvider: new ArtifactTree(caisson),
-      canSelectMany: true,
-    }),
-    vscode.window.createTreeView("caisson.files", { treeDataProvider: fileTree }),
-  ];
-  const [, processView] = views;
+  const artifactTree = new ArtifactTree(caisson);
+  const sessionView = vscode.window.createTreeView("caisson.sessions", {
+    treeDataProvider: sessionTree,
+  });
+  const processView = vscode.window.createTreeView("caisson.processes", {
+    treeDataProvider: processTree,
+  });
+  const artifactView = vscode.window.createTreeView("caisson.artifacts", {
+    treeDataProvider: artifactTree,
+    canSelectMany: true,
+  });
+  const fileView = vscode.window.createTreeView("caisson.files", { treeDataProvider: fileTree });
+  const views = [sessionView, processView, artifactView, fileView];
   context.subscriptions.push(
     caisson,
     terminals,
@@ -57,9 +59,16 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
         }
       }),
     ),
-    ...(processView === undefined
-      ? []
-      : [processView.onDidChangeVisibility(({ visible }) => processTree.setVisible(visible))]),
+    processView.onDidChangeVisibility(({ visible }) => processTree.setVisible(visible)),
+    keepFresh(sessionView, () => sessionTree.refresh()),
+    keepFresh(artifactView, () => artifactTree.refresh()),
+    new Confirmations(caisson),
+    caisson.service.onDidGiveUp((error) => void reportGivenUp(error)),
+    // The views say that nobody knows what runs, and not that nothing does.
+    caisson.service.onDidChange(({ is }) => {
+      const down = is === "waiting" || is === "failed";
+      void vscode.commands.executeCommand("setContext", "caisson.down", down);
+    }),
     caisson.sessions.onDidChange(() => fileTree.refresh()),
     vscode.workspace.registerFileSystemProvider(artifactScheme, artifactFiles, {
       isReadonly: true,
@@ -67,14 +76,26 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
     }),
     vscode.workspace.registerTextDocumentContentProvider(
       hexScheme,
-      new HexDocuments(artifactFiles),
+      new HexDocuments(artifactFiles, caisson.artifacts),
     ),
     vscode.workspace.registerFileSystemProvider(environmentScheme, files, {
       isCaseSensitive: true,
     }),
-    ...registerCommands({ caisson, sessionTree, fileTree, files, terminals, doctor }),
+    ...registerCommands({
+      caisson,
+      sessionTree,
+      fileTree,
+      files,
+      terminals,
+      doctor,
+      processView,
+      artifactView,
+    }),
     ...registerLanguageModelTools(caisson),
-    vscode.workspace.onDidGrantWorkspaceTrust(() => void takeUp(caisson)),
+    vscode.workspace.onDidGrantWorkspaceTrust(() => {
+      // What could not start before is no failure any more.
+      void caisson.service.stop().then(() => takeUp(caisson));
+    }),
   );
   void takeUp(caisson);
   return exportedApi(caisson);

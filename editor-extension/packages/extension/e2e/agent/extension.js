@@ -8,9 +8,7 @@ const vscode = require("vscode");
 
 exports.activate = async (context) => {
   const extension = vscode.extensions.getExtension("caisson-dev.caisson");
-  const before = performance.now();
   const caisson = await extension.activate();
-  const activation = performance.now() - before;
   const seen = { processes: [], artifacts: [] };
   caisson.onProcess((event) => seen.processes.push(event));
   caisson.onArtifact((artifact) => seen.artifacts.push(artifact));
@@ -20,7 +18,6 @@ exports.activate = async (context) => {
     call: (session, name, input) => caisson.call(session, name, input),
     start: (session, command, options) => caisson.start(session, command, options),
     seen: () => seen,
-    activation: () => activation,
     invokeTool: async (name, input) => {
       const token = new vscode.CancellationTokenSource().token;
       const result = await vscode.lm.invokeTool(

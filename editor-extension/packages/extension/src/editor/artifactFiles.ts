@@ -1,6 +1,7 @@
 import type { Artifact } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
+import type { Artifacts } from "../model/artifacts.js";
 import { dump } from "../model/hex.js";
 
 /** The scheme of artifacts as files; a publication's uri is its file's. */
@@ -35,7 +36,7 @@ export class ArtifactFiles implements vscode.FileSystemProvider {
   }
 
   /** The publication of the uri; an editor of the last window may ask before the list came. */
-  private async find(uri: vscode.Uri): Promise<Artifact> {
+  async find(uri: vscode.Uri): Promise<Artifact> {
     const known = this.lookUp(uri);
     if (known !== undefined) {
       return known;
@@ -77,13 +78,16 @@ export class ArtifactFiles implements vscode.FileSystemProvider {
 
 /** What shows binary artifacts as hexadecimal text. */
 export class HexDocuments implements vscode.TextDocumentContentProvider {
-  constructor(private readonly files: ArtifactFiles) {}
+  constructor(
+    private readonly files: ArtifactFiles,
+    private readonly artifacts: Artifacts,
+  ) {}
 
   async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
-    const content = await this.files.readFile(uri.with({ scheme: artifactScheme }));
-    const shown = dump(content.subarray(0, maxHex));
-    return content.length > maxHex
-      ? `${shown}… ${content.length - maxHex} more bytes: save the artifact to see them\n`
+    const artifact = await this.files.find(uri);
+    const shown = dump(await this.artifacts.read(artifact, maxHex));
+    return artifact.size > maxHex
+      ? `${shown}… ${artifact.size - maxHex} more bytes: save the artifact to see them\n`
       : shown;
   }
 }

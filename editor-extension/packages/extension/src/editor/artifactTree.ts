@@ -1,18 +1,24 @@
 import type { Artifact } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
+import { name } from "../model/shown.js";
 import { age, bytes } from "../model/words.js";
 
 /** The view of what agents published, the newest first. */
 export class ArtifactTree implements vscode.TreeDataProvider<Artifact> {
-  private readonly changed = new vscode.EventEmitter<void>();
+  private readonly changed = new vscode.EventEmitter<Artifact[] | undefined>();
   readonly onDidChangeTreeData = this.changed.event;
 
   constructor(private readonly caisson: Caisson) {
     caisson.extension.subscriptions.push(
       this.changed,
-      caisson.artifacts.onDidChange(() => this.changed.fire()),
+      caisson.artifacts.onDidChange(() => this.changed.fire(undefined)),
     );
+  }
+
+  /** Shows the lines anew, and no others. */
+  refresh(): void {
+    this.changed.fire(this.caisson.artifacts.list());
   }
 
   getChildren(parent?: Artifact): Artifact[] {
@@ -25,22 +31,21 @@ export class ArtifactTree implements vscode.TreeDataProvider<Artifact> {
   }
 
   getTreeItem(artifact: Artifact): vscode.TreeItem {
-    const item = new vscode.TreeItem(artifact.name);
+    const item = new vscode.TreeItem(name(artifact.name));
     item.id = artifact.uri;
     item.description = `${bytes(artifact.size)} · ${age(artifact.createdAt, Date.now())}`;
     item.iconPath = new vscode.ThemeIcon(iconOf(artifact));
     item.contextValue = "artifact";
-    item.command = {
-      command: "caisson.artifact.open",
-      title: "Open",
-      arguments: [artifact],
-    };
+    // Without an argument, as the items of processes.
+    item.command = { command: "caisson.artifact.openSelected", title: "Open" };
     item.tooltip = [
       artifact.source.path,
       `${artifact.mediaType}, ${artifact.size} bytes, from ${artifact.source.profile}`,
       artifact.id,
     ].join("\n");
-    item.accessibilityInformation = { label: `Artifact ${artifact.name}, ${item.description}` };
+    item.accessibilityInformation = {
+      label: `Artifact ${name(artifact.name)}, ${item.description}`,
+    };
     return item;
   }
 }

@@ -2,6 +2,7 @@ import type { Artifact, Process, ProfileInfo, Session } from "@caisson/protocol"
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
 import { idOf, isAlive } from "../model/processes.js";
+import { message, name, withoutIcons } from "../model/shown.js";
 import { nameOf, status } from "../model/words.js";
 import { serviceError } from "../service/errors.js";
 import { compareArtifacts, openArtifact } from "./artifactFiles.js";
@@ -10,6 +11,7 @@ import { type EnvironmentFiles, type FileTree, pickEnvironmentFile } from "./env
 import { currentFolder, keyOf, pickFolder } from "./folders.js";
 import { openingEnvironment } from "./progress.js";
 import { reporting } from "./report.js";
+import { selected } from "./selected.js";
 import { folderName, type SessionTree } from "./sessionTree.js";
 import type { Terminals } from "./terminal.js";
 
@@ -21,6 +23,8 @@ export interface Parts {
   files: EnvironmentFiles;
   terminals: Terminals;
   doctor: DoctorReport;
+  processView: vscode.TreeView<Session | Process>;
+  artifactView: vscode.TreeView<Artifact>;
 }
 
 /** The most of a process's output that is copied, in bytes. */
@@ -40,6 +44,8 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     "session.delete": (s) => deleteSession(caisson, asSession(s)),
     "process.run": () => runCommand(parts),
     "process.open": async (p) => withProcess(caisson, p, (process) => terminals.show(process)),
+    "process.openSelected": async () =>
+      withProcess(caisson, await selected(parts.processView), (process) => terminals.show(process)),
     "process.stop": async (p) =>
       withProcess(caisson, p, (process) => caisson.processes.stop(process), isAlive),
     "process.signal": async (p) =>
@@ -47,6 +53,8 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     "process.copyOutput": async (p) =>
       withProcess(caisson, p, (process) => copyOutput(caisson, process)),
     "artifact.open": async (a) => openArtifact(caisson, await oneArtifact(caisson, a)),
+    "artifact.openSelected": async () =>
+      openArtifact(caisson, await oneArtifact(caisson, await selected(parts.artifactView))),
     "artifact.saveAs": async (a) => saveArtifact(caisson, await oneArtifact(caisson, a)),
     "artifact.compare": async (a, all) => compare(caisson, a, all),
     "artifact.delete": async (a) => deleteArtifact(caisson, await oneArtifact(caisson, a)),
@@ -95,7 +103,7 @@ async function chooseEnvironment(caisson: Caisson): Promise<void> {
   );
   const left = current === undefined ? "" : `; the one on ${current.profile} stays`;
   void vscode.window.showInformationMessage(
-    `${folder.name} has a new session on ${session.profile}${left}.`,
+    message(`${folder.name} has a new session on ${session.profile}${left}.`),
   );
 }
 
@@ -238,7 +246,7 @@ async function deleteSession(caisson: Caisson, session: Session): Promise<void> 
     if (await confirmed("The environment cannot be reached.", forget, "Forget")) {
       const left = await caisson.sessions.delete(session.id, true);
       if (left) {
-        void vscode.window.showWarningMessage(left);
+        void vscode.window.showWarningMessage(message(left));
       }
     }
   }
@@ -295,7 +303,7 @@ async function pickProcess(
     .flatMap((session) => caisson.processes.ofSession(session.id))
     .filter(suits)
     .map((process) => ({
-      label: nameOf(process),
+      label: withoutIcons(nameOf(process)),
       description: `${status(process)} · ${process.environment.profile}`,
       process,
     }));
@@ -319,16 +327,19 @@ async function copyOutput(caisson: Caisson, process: Process): Promise<void> {
   });
   await vscode.env.clipboard.writeText(read.data);
   const all = read.startOffset === 0 ? "" : " (its end: the whole is too long)";
-  vscode.window.setStatusBarMessage(`Copied the output of ${nameOf(process)}${all}`, 4000);
+  const copied = `Copied the output of ${nameOf(process)}${all}`;
+  vscode.window.setStatusBarMessage(withoutIcons(copied), 4000);
 }
 
 async function oneArtifact(caisson: Caisson, argument: unknown): Promise<Artifact> {
   if (isArtifact(argument)) {
     return argument;
   }
-  const items = caisson.artifacts
-    .list()
-    .map((artifact) => ({ label: artifact.name, description: artifact.source.path, artifact }));
+  const items = caisson.artifacts.list().map((artifact) => ({
+    label: withoutIcons(name(artifact.name)),
+    description: withoutIcons(name(artifact.source.path)),
+    artifact,
+  }));
   const placeHolder = items.length === 0 ? "No artifact" : "Choose an artifact";
   const chosen = await vscode.window.showQuickPick(items, { placeHolder });
   if (chosen === undefined) {
@@ -373,7 +384,7 @@ async function pickOther(caisson: Caisson, first: Artifact): Promise<Artifact | 
   const items = others
     .sort((a, b) => same(b) - same(a))
     .map((artifact) => ({
-      label: artifact.name,
+      label: withoutIcons(name(artifact.name)),
       description: new Date(artifact.createdAt).toLocaleString(),
       artifact,
     }));

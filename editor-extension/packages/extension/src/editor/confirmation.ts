@@ -1,12 +1,15 @@
 import type { GuardConfirmParams, GuardConfirmResult } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
+import { callText, excerpt, inQuestion, keepSpaces } from "../model/question.js";
+import { message, visible } from "../model/shown.js";
 import { asSentence } from "../model/words.js";
 import { folderName } from "./sessionTree.js";
 
-/** Of a longer argument only the beginning is shown, in characters. */
-const maxShown = 2000;
+const scheme = "caisson-question";
 
+/** First, as the first button has the focus: whoever is typing when the question comes allows nothing. */
+const look: vscode.MessageItem = { title: "Show in Editor" };
 const once: vscode.MessageItem = { title: "Allow Once" };
 const always: vscode.MessageItem = { title: "Allow for This Session" };
 /** What closing the question means, too. */
@@ -16,62 +19,81 @@ const deny: vscode.MessageItem = { title: "Deny", isCloseAffordance: true };
  * Asks a person about calls that a rule wants confirmed, one at a time, with exactly
  * what would run. Whatever is not an explicit yes denies.
  */
-export class Confirmations {
+export class Confirmations implements vscode.TextDocumentContentProvider, vscode.Disposable {
   private last: Promise<unknown> = Promise.resolve();
+  private readonly shown = new Map<string, string>();
+  private readonly registration = vscode.workspace.registerTextDocumentContentProvider(
+    scheme,
+    this,
+  );
 
   constructor(private readonly caisson: Caisson) {
     caisson.confirm = (connection) => {
       connection.onRequest("guard/confirm", (params, token) => {
-        const answer = this.last.then(() => {
-          // Whoever asked may have given up while another question was open.
-          return token.isCancellationRequested ? { decision: "deny" as const } : this.ask(params);
-        });
+        // Whoever asked may have given up while another question was open.
+        const gone = () => token.isCancellationRequested;
+        const answer = this.last.then(() =>
+          gone() ? { decision: "deny" as const } : this.ask(params, gone),
+        );
         this.last = answer.catch(() => undefined);
         return answer;
       });
     };
   }
 
-  private async ask(params: GuardConfirmParams): Promise<GuardConfirmResult> {
+  provideTextDocumentContent(uri: vscode.Uri): string {
+    return this.shown.get(uri.toString()) ?? "";
+  }
+
+  dispose(): void {
+    this.registration.dispose();
+  }
+
+  private async ask(params: GuardConfirmParams, gone: () => boolean): Promise<GuardConfirmResult> {
     const session = this.caisson.sessions.get(params.sessionId);
     const where = session === undefined ? "" : ` in ${session.profile} (${folderName(session)})`;
-    const detail = [asSentence(params.reason), subject(params)]
-      .filter((part) => part !== "")
-      .join("\n\n");
-    const answer = await vscode.window.showWarningMessage(
-      `An agent wants to run ${params.tool}${where}.`,
-      { modal: true, detail },
-      // The first has the focus: whoever is typing when the question comes denies.
-      deny,
+    const question = `An agent wants to run ${params.tool}${where}.`;
+    const text = callText(params.arguments);
+    const part = excerpt(text, inQuestion);
+    const detail = [
+      asSentence(visible(params.reason)),
+      keepSpaces(part.text),
+      part.whole ? "" : "It is too long for this question: look at it in the editor.",
+    ].filter((paragraph) => paragraph !== "");
+    let answer = await vscode.window.showWarningMessage(
+      question,
+      { modal: true, detail: detail.join("\n\n") },
+      look,
       once,
       always,
+      deny,
     );
-    switch (answer) {
-      case once:
-        return { decision: "allow" };
-      case always:
-        return { decision: "allow", remember: "session" };
-      default:
-        return { decision: "deny" };
+    if (answer === look) {
+      await this.show(params, text);
+      // Beside the text, and not over it; only the message of an error stays until it is
+      // answered. Closing it denies as well.
+      answer = await vscode.window.showErrorMessage(message(question), once, always, deny);
     }
+    if (answer !== once && answer !== always) {
+      return { decision: "deny" };
+    }
+    if (gone()) {
+      void vscode.window.showInformationMessage(
+        `The answer came too late: ${params.tool} was not run.`,
+      );
+    }
+    return answer === once ? { decision: "allow" } : { decision: "allow", remember: "session" };
   }
-}
 
-/** What would run: the command as it stands, else the arguments. */
-function subject({ arguments: given }: GuardConfirmParams): string {
-  const command = given["command"];
-  const { command: _, ...others } = given;
-  if (typeof command !== "string") {
-    return shorten(JSON.stringify(given, null, 2));
+  /** Opens the whole of what would run as a document. */
+  private async show(params: GuardConfirmParams, text: string): Promise<void> {
+    const uri = vscode.Uri.from({
+      scheme,
+      path: `/What ${params.tool} would do`,
+      query: params.callId,
+    });
+    this.shown.clear();
+    this.shown.set(uri.toString(), text);
+    await vscode.window.showTextDocument(uri, { preview: true });
   }
-  return Object.keys(others).length === 0
-    ? shorten(command)
-    : `${shorten(command)}\n\n${shorten(JSON.stringify(others, null, 2))}`;
-}
-
-/** Says openly when something is left out: what is not seen must not be allowed unknowingly. */
-function shorten(text: string): string {
-  return text.length <= maxShown
-    ? text
-    : `${text.slice(0, maxShown)}\n… and ${text.length - maxShown} more characters that are not shown`;
 }

@@ -103,6 +103,7 @@ export class EnvironmentFiles implements vscode.FileSystemProvider {
   ): Promise<Requests[M]["result"]> {
     const [, sessionId = "", ...rest] = uri.path.split("/");
     try {
+      await this.caisson.sessions.ready();
       return await this.caisson.service.request(method, params(sessionId, rest.join("/")));
     } catch (thrown) {
       throw fileError(thrown, uri);

@@ -29,8 +29,9 @@ export function exportedApi(caisson: Caisson): CaissonApi {
         ? caisson.sessions.forFolder(keyOf(folder), { token })
         : caisson.sessions.openNew(keyOf(folder), { profile, token });
     },
-    call: (session, name, input, options = {}) => {
+    call: async (session, name, input, options = {}) => {
       const { token, ...others } = options;
+      await caisson.sessions.ready();
       return caisson.service.request(
         "tool/call",
         { sessionId: idOf(session), name, arguments: input, ...others },
@@ -39,6 +40,7 @@ export function exportedApi(caisson: Caisson): CaissonApi {
     },
     start: async (session, command, options = {}) => {
       const params = { sessionId: idOf(session), command, ...options };
+      await caisson.sessions.ready();
       return (await caisson.service.request("process/start", params)).process;
     },
   };

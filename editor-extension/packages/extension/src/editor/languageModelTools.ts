@@ -1,15 +1,14 @@
 import type { Content } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
+import { callText, excerpt, inList } from "../model/question.js";
+import { name } from "../model/shown.js";
 import { ServiceError, serviceError } from "../service/errors.js";
 import { currentFolder, keyOf } from "./folders.js";
 import { sentence } from "./report.js";
 
 /** The names of contributed tools are the service's with this before them. */
 const prefix = "caisson_";
-
-/** Of a longer command only the beginning stands in a confirmation, in characters. */
-const maxShown = 500;
 
 /**
  * Registers every tool that package.json contributes: an agent in the editor calls
@@ -52,13 +51,16 @@ class SessionTool implements vscode.LanguageModelTool<Record<string, unknown>> {
     const known = folder && this.caisson.sessions.rememberedOf(keyOf(folder));
     const where =
       known === undefined ? "the default environment" : `the environment ${known.profile}`;
-    const subject = subjectOf(options.input);
-    const invocationMessage = `${this.name} in ${where}: ${subject}`;
+    const invocationMessage = `${this.name} in ${where}: ${name(subjectOf(options.input))}`;
     if (this.readOnly) {
       return { invocationMessage };
     }
-    const message = new vscode.MarkdownString(`In ${where}:\n\n`);
-    message.appendCodeblock(subject, this.name === "bash" ? "shellscript" : "json");
+    const message = new vscode.MarkdownString();
+    message.appendText(`In ${where}:`);
+    message.appendCodeblock(
+      excerpt(callText(options.input), inList).text,
+      this.name === "bash" ? "shellscript" : "json",
+    );
     return { invocationMessage, confirmationMessages: { title: `Run ${this.name}?`, message } };
   }
 
@@ -84,8 +86,7 @@ class SessionTool implements vscode.LanguageModelTool<Record<string, unknown>> {
 
 function subjectOf(input: Record<string, unknown>): string {
   const main = input["command"] ?? input["path"] ?? input["pattern"];
-  const text = typeof main === "string" ? main : JSON.stringify(input);
-  return text.length > maxShown ? `${text.slice(0, maxShown)}…` : text;
+  return typeof main === "string" ? main : JSON.stringify(input);
 }
 
 function partOf(part: Content): vscode.LanguageModelTextPart {

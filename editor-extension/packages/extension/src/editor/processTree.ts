@@ -10,18 +10,31 @@ const refreshInterval = 3_000;
 
 /** The view of processes, grouped by session where there are several. */
 export class ProcessTree implements vscode.TreeDataProvider<Session | Process> {
-  private readonly changed = new vscode.EventEmitter<void>();
+  private readonly changed = new vscode.EventEmitter<Process[] | undefined>();
   readonly onDidChangeTreeData = this.changed.event;
   private timer: NodeJS.Timeout | undefined;
+  private lines = "";
 
   constructor(private readonly caisson: Caisson) {
-    const fire = () => this.changed.fire();
+    const fire = () => this.show();
     caisson.extension.subscriptions.push(
       this.changed,
       caisson.processes.onDidChange(fire),
       caisson.sessions.onDidChange(fire),
       { dispose: () => clearInterval(this.timer) },
     );
+  }
+
+  /**
+   * Shows anew what may have changed. While a whole tree is shown anew the editor knows
+   * none of its items, and a click does nothing: only when the lines are others.
+   */
+  private show(): void {
+    const groups = this.withProcesses().map((s) => this.caisson.processes.ofSession(s.id));
+    const lines = groups.map((group) => group.map(({ id }) => id).join(" ")).join("\n");
+    const same = lines === this.lines;
+    this.lines = lines;
+    this.changed.fire(same ? groups.flat() : undefined);
   }
 
   /** Keeps ages and sizes fresh as long as somebody looks. */
@@ -89,7 +102,9 @@ function processItem(process: Process, stopped: boolean): vscode.TreeItem {
   ].join(" · ");
   item.iconPath = iconOf(process, stopped);
   item.contextValue = isAlive(process) ? "process.alive" : "process.over";
-  item.command = { command: "caisson.process.open", title: "Open Terminal", arguments: [process] };
+  // Without an argument, which the editor forgets when the tree is shown anew: a click
+  // at that moment would do nothing.
+  item.command = { command: "caisson.process.openSelected", title: "Open Terminal" };
   item.tooltip = [
     process.command,
     `In ${process.cwd}`,

@@ -1,13 +1,16 @@
 import type { Kind } from "@caisson/protocol";
 import * as vscode from "vscode";
 import { Untrusted } from "../caisson.js";
+import { message as plain, visible } from "../model/shown.js";
 import { asSentence } from "../model/words.js";
 import { type ServiceError, serviceError } from "../service/errors.js";
+import { ProgramMissing } from "../service/locate.js";
 
 /** What a person can do about an error: a button and the command behind it. */
 interface Action {
   title: string;
   command: string;
+  arguments?: unknown[];
 }
 
 const showLog: Action = { title: "Show Log", command: "caisson.showLog" };
@@ -16,6 +19,12 @@ const configuration: Action = {
   title: "Open Configuration",
   command: "caisson.openConfiguration",
 };
+const setting: Action = {
+  title: "Open Settings",
+  command: "workbench.action.openSettings",
+  arguments: ["caisson.path"],
+};
+const restart: Action = { title: "Restart Service", command: "caisson.restartService" };
 const another: Action = {
   title: "Choose Environment…",
   command: "caisson.chooseEnvironment",
@@ -28,7 +37,10 @@ function actionsFor(kind: Kind | undefined): Action[] {
       return [configuration];
     case "environmentLost":
     case "sessionNotFound":
+    case "sessionBusy":
       return [another];
+    case "protocolMismatch":
+      return [setting, showLog];
     case "backendUnavailable":
       return [another, doctor];
     case "internal":
@@ -51,7 +63,14 @@ export async function report(thrown: unknown): Promise<void> {
   if (error.cancelled || thrown instanceof vscode.CancellationError) {
     return;
   }
-  await offer(vscode.window.showErrorMessage, sentence(error), actionsFor(error.kind));
+  const actions = error instanceof ProgramMissing ? [setting, doctor] : actionsFor(error.kind);
+  await offer(vscode.window.showErrorMessage, sentence(error), actions);
+}
+
+/** Tells that the service is gone and is not started again by itself. */
+export async function reportGivenUp(error: ServiceError): Promise<void> {
+  const actions = error instanceof ProgramMissing ? [setting, restart] : [restart, showLog, doctor];
+  await offer(vscode.window.showErrorMessage, sentence(error), actions);
 }
 
 /** The error and its hint as one text. */
@@ -64,10 +83,10 @@ async function offer(
   message: string,
   actions: Action[],
 ): Promise<void> {
-  const chosen = await show(message, ...actions.map((a) => a.title));
+  const chosen = await show(plain(visible(message)), ...actions.map((a) => a.title));
   const action = actions.find((a) => a.title === chosen);
   if (action !== undefined) {
-    await vscode.commands.executeCommand(action.command);
+    await vscode.commands.executeCommand(action.command, ...(action.arguments ?? []));
   }
 }
 

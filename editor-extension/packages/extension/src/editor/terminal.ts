@@ -1,6 +1,7 @@
 import type { Process } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
+import { type Edited, Line } from "../model/line.js";
 import { follow } from "../model/output.js";
 import { idOf, isAlive } from "../model/processes.js";
 import { bytes, nameOf, status } from "../model/words.js";
@@ -31,7 +32,7 @@ export class Terminals implements vscode.Disposable {
   async show(process: Process): Promise<void> {
     let terminal = this.open.get(process.id);
     if (terminal === undefined) {
-      await this.caisson.service.ensure();
+      await this.caisson.sessions.ready();
       terminal = vscode.window.createTerminal({
         name: nameOf(process),
         iconPath: new vscode.ThemeIcon("play-circle"),
@@ -60,7 +61,7 @@ class ProcessTerminal implements vscode.Pseudoterminal {
   private readonly text = new TextDecoder("utf-8");
   private readonly keyboard = new TextEncoder();
   private readonly disposables: vscode.Disposable[] = [this.written];
-  private line = "";
+  private readonly line = new Line();
   private alive: boolean;
   private lastSize = "";
   /** Writes go one after the other: keys must not overtake each other. */
@@ -79,6 +80,11 @@ class ProcessTerminal implements vscode.Pseudoterminal {
     }
     this.start();
     this.disposables.push(
+      this.caisson.service.onDidChange(({ is }) => {
+        if (this.alive && (is === "waiting" || is === "failed")) {
+          this.note("the service ended: output goes on when it is back");
+        }
+      }),
       // The service came back: what it kept is shown from the start.
       this.caisson.sessions.onDidOpen(({ session }) => {
         if (session.id === this.process.sessionId) {
@@ -136,36 +142,21 @@ class ProcessTerminal implements vscode.Pseudoterminal {
       this.send(keys);
       return;
     }
-    for (const key of keys) {
-      this.edit(key);
-    }
+    this.line.type(keys).forEach((edited) => {
+      this.edited(edited);
+    });
   }
 
-  /** One key of a line that is edited here. */
-  private edit(key: string): void {
-    switch (key) {
-      case "\r":
-        this.written.fire("\r\n");
-        this.send(`${this.line}\n`);
-        this.line = "";
-        break;
-      case "\x7f":
-        if (this.line !== "") {
-          this.line = [...this.line].slice(0, -1).join("");
-          this.written.fire("\b \b");
-        }
-        break;
-      case "\x03":
-        this.ask(() => this.caisson.processes.signal(this.process, "SIGINT"));
-        break;
-      case "\x04":
-        this.ask(() => this.caisson.service.request("process/closeStdin", idOf(this.process)));
-        break;
-      default:
-        if (key >= " ") {
-          this.line += key;
-          this.written.fire(key);
-        }
+  /** Shows and does what came of a key in a line that is edited here. */
+  private edited({ echo, sent, asked }: Edited): void {
+    this.written.fire(echo);
+    if (sent !== undefined) {
+      this.send(sent);
+    }
+    if (asked === "interrupt") {
+      this.ask(() => this.caisson.processes.signal(this.process, "SIGINT"));
+    } else if (asked === "end") {
+      this.ask(() => this.caisson.service.request("process/closeStdin", idOf(this.process)));
     }
   }
 

@@ -40,20 +40,21 @@ export class Artifacts implements Disposable {
     return this.all.get(uri);
   }
 
-  /** The whole content. */
-  async read(artifact: Artifact): Promise<Uint8Array> {
-    const whole = Buffer.alloc(artifact.size);
+  /** The content, or its beginning. */
+  async read(artifact: Artifact, atMost = artifact.size): Promise<Uint8Array> {
+    const content = Buffer.alloc(Math.min(atMost, artifact.size));
     let offset = 0;
-    for (let eof = false; !eof; ) {
+    for (let eof = false; !eof && offset < content.length; ) {
       const piece = await this.service.request("artifact/read", {
         id: artifact.id,
         offset,
-        length: chunk,
+        length: Math.min(chunk, content.length - offset),
       });
-      offset += Buffer.from(piece.data, "base64").copy(whole, offset);
-      eof = piece.eof;
+      const copied = Buffer.from(piece.data, "base64").copy(content, offset);
+      offset += copied;
+      eof = piece.eof || copied === 0;
     }
-    return whole.subarray(0, offset);
+    return content.subarray(0, offset);
   }
 
   /** Writes the content to a file of the machine that the service runs on. */

@@ -1,4 +1,5 @@
 import type { Process, Session } from "@caisson/protocol";
+import { name } from "./shown.js";
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB"];
 
@@ -60,9 +61,9 @@ export function wentWrong(process: Process): boolean {
   );
 }
 
-/** A process by the name that people know it by. */
+/** A process by the name that people know it by, in one line that can be seen. */
 export function nameOf(process: Process): string {
-  return process.label ?? process.command;
+  return name(process.label ?? process.command);
 }
 
 /** What an environment keeps apart from this machine, one sentence. */

@@ -1,0 +1,69 @@
+/** What a key did to a line that is edited on this side. */
+export interface Edited {
+  /** What the terminal shows of it. */
+  echo: string;
+  /** A line that is ready to be sent. */
+  sent?: string;
+  /** A request of the keyboard that is no text. */
+  asked?: "interrupt" | "end";
+}
+
+/** What follows the escape of a key that is no text, such as an arrow, or of a paste's marks. */
+const sequence = /^(?:[[O][0-9;?]*[ -/]*[@-~]|[ -~])?/;
+
+/** A line as it is typed for a process that has no terminal of its own. */
+export class Line {
+  private text: string[] = [];
+
+  /** Takes what the keyboard, or a paste, gave; gives what came of it, key by key. */
+  type(keys: string): Edited[] {
+    const done: Edited[] = [];
+    let rest = keys.replace(/\r\n|\n/g, "\r");
+    while (rest !== "") {
+      const key = String.fromCodePoint(rest.codePointAt(0) ?? 0);
+      rest = rest.slice(key.length);
+      if (key === "\x1b") {
+        rest = rest.replace(sequence, "");
+        continue;
+      }
+      const edited = this.key(key);
+      if (edited !== undefined) {
+        done.push(edited);
+      }
+    }
+    return done;
+  }
+
+  private key(key: string): Edited | undefined {
+    switch (key) {
+      case "\r":
+        return { echo: "\r\n", sent: `${this.take()}\n` };
+      case "\x7f":
+      case "\b":
+        return this.text.pop() === undefined ? undefined : { echo: "\b \b" };
+      case "\x15": {
+        const echo = "\b \b".repeat(this.text.length);
+        this.text = [];
+        return { echo };
+      }
+      case "\x03":
+        this.text = [];
+        return { echo: "^C\r\n", asked: "interrupt" };
+      case "\x04":
+        // As a terminal has it: what is typed goes out first, and only then the end.
+        return this.text.length > 0 ? { echo: "", sent: this.take() } : { echo: "", asked: "end" };
+      default:
+        if (key < " " && key !== "\t") {
+          return undefined;
+        }
+        this.text.push(key);
+        return { echo: key };
+    }
+  }
+
+  private take(): string {
+    const line = this.text.join("");
+    this.text = [];
+    return line;
+  }
+}

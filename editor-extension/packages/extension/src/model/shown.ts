@@ -1,0 +1,39 @@
+/** How long a name may be in a list or a message, in characters. */
+const maxName = 200;
+
+/**
+ * What a person would not see, or not where it stands: controls, what turns the
+ * direction of writing, fillers without a glyph, spaces that are none, line ends
+ * that look like nothing.
+ */
+const unseen =
+  /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/gu;
+
+/** The text with a name like \u{202e} for each character that cannot be seen; line ends and tabs stay. */
+export function visible(text: string): string {
+  return text.replace(unseen, (c) => (c === "\n" || c === "\t" ? c : codeOf(c)));
+}
+
+function codeOf(character: string): string {
+  return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+}
+
+/** A text of others as a name in one line: all of it can be seen, and it has an end. */
+export function name(text: string): string {
+  const line = visible(text.replace(/\r?\n/g, "⏎").replaceAll("\t", " "));
+  const characters = [...line];
+  return characters.length <= maxName ? line : `${characters.slice(0, maxName).join("")}…`;
+}
+
+/**
+ * The text for a message of the editor, which makes links of what looks like one:
+ * a process must not be able to put a command of the editor under a label.
+ */
+export function message(text: string): string {
+  return text.replaceAll("](", "]\u2060(");
+}
+
+/** The text for a list or the status bar, which make pictures of what looks like $(name). */
+export function withoutIcons(text: string): string {
+  return text.replace(/\$\([a-z0-9-]+(?:~[a-z]+)?\)/gi, "\\$&");
+}

@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import { callText, excerpt, inQuestion, keepSpaces } from "../src/model/question.js";
+import { message, name, visible, withoutIcons } from "../src/model/shown.js";
+
+describe("what others wrote", () => {
+  it.each([
+    ["plain ünï 文字 👍", "plain ünï 文字 👍"],
+    ["a\n\tb", "a\n\tb"],
+    ["a\u202eb", "a\\u{202e}b"], // turns the direction
+    ["rm\u200b -rf", "rm\\u{200b} -rf"], // no width
+    ["x\x1b[2Ky\rz\x07", "x\\u{1b}[2Ky\\u{d}z\\u{7}"],
+    ["a\u{e0041}b\u3164c\u2800d", "a\\u{e0041}b\\u{3164}c\\u{2800}d"], // no glyph
+    ["a\u00a0b\u2003c\u2028d", "a\\u{a0}b\\u{2003}c\\u{2028}d"], // like a space, or a line's end
+    ["\ud800", "\\u{d800}"],
+  ])("%j is seen as %s", (text, seen) => {
+    expect(visible(text)).toBe(seen);
+  });
+
+  it("is a name of one line with an end", () => {
+    expect(name("make\r\nclean\tall\x00")).toBe("make⏎clean all\\u{0}");
+    expect(name("👍".repeat(300))).toBe(`${"👍".repeat(200)}…`);
+  });
+
+  it("is no link of a message", () => {
+    const link = /\[([^\]]+)\]\(((?:https?:\/\/|command:|file:)[^)\s]+)/; // what the editor looks for
+    const text = "[look](command:workbench.action.quit) [here](https://example.com)";
+    expect(text).toMatch(link);
+    expect(message(text)).not.toMatch(link);
+    expect(message("a [plain] (text)")).toBe("a [plain] (text)");
+  });
+
+  it("is no icon of a list", () => {
+    expect(withoutIcons("echo $(trash) $(sync~spin) $(cat x)")).toBe(
+      "echo \\$(trash) \\$(sync~spin) $(cat x)",
+    );
+  });
+});
+
+describe("a question about a call", () => {
+  it("has the command as it stands, and everything beside it", () => {
+    expect(callText({ command: "echo a;\necho b" })).toBe("echo a;\necho b");
+    expect(callText({ command: "ls", cwd: "/\u202e" })).toBe('ls\n\n{\n  "cwd": "/\\u{202e}"\n}');
+    expect(callText({ path: "x" })).toBe('{\n  "path": "x"\n}');
+  });
+
+  it("shows a short one whole", () => {
+    expect(excerpt("a\nb", inQuestion)).toEqual({ text: "a\nb", whole: true });
+  });
+
+  it.each([
+    ["by its length", `echo begin${"; x=aaaa".repeat(1000)}; rm end`],
+    ["by its lines", `echo begin${"\n".repeat(5000)}rm end`],
+  ])("shows both ends of what is too long %s, and says how much is not there", (_, text) => {
+    const shown = excerpt(text, inQuestion);
+    expect(shown.whole).toBe(false);
+    expect(shown.text).toMatch(/^echo begin/);
+    expect(shown.text).toMatch(/rm end$/);
+    expect(shown.text).toMatch(/… \d+ characters are not shown here …/);
+    expect(shown.text.length).toBeLessThan(700);
+    expect(shown.text.split("\n").length).toBeLessThanOrEqual(12);
+  });
+
+  it("keeps what stands apart", () => {
+    expect(keepSpaces(" a\n    b   c")).toBe("\u00a0a\n\u00a0 \u00a0 b \u00a0 c");
+  });
+});
