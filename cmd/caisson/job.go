@@ -54,6 +54,7 @@ on stderr; "caisson exit-codes" tells its own codes.`,
   caisson job run --profile isolated --script plot.py --interpreter python3 --input data.csv=today.csv --out plots
   caisson job run --timeout 30s --memory 512m --collect '*.o' --input main.c=main.c -- cc -c main.c
   sort -u names | caisson job run --stdin -- wc -l`,
+		Args: cobra.ArbitraryArgs, // none with --script; request checks
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			r, err := f.request(cmd, argv)
 			if err != nil {
