@@ -61,7 +61,9 @@ func addPack(ctx context.Context, c *connection, p tool.Pack) error {
 func readSource(p tool.Pack) ([]byte, error) {
 	f, err := os.Open(p.Source)
 	if err != nil {
-		return nil, tool.Errorf(tool.EnvironmentLost, "the source of the tool pack %q is gone: %w", p.Name, err).WithPath(p.Source)
+		// The environment is there, whatever is missing here.
+		return nil, tool.Errorf(tool.ConfigInvalid, "the source of the tool pack %q is gone: %w", p.Name, err).WithPath(p.Source).
+			WithHint("put the file back, or open a new session")
 	}
 	defer f.Close()
 	source, err := io.ReadAll(io.LimitReader(f, tool.MaxPackSource+1))

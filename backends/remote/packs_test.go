@@ -118,7 +118,7 @@ func TestPacksRefused(t *testing.T) {
 			f.says(wire.MethodPacksAdd, wire.PackAdded{Tools: make([]tool.Description, maxTools+1)}, nil)
 		}, tool.ProtocolMismatch, "tools"},
 		"an empty source": {from(empty), func(*far) {}, tool.ConfigInvalid, "0 bytes"},
-		"no source":       {from(filepath.Join(dir, "gone")), func(*far) {}, tool.EnvironmentLost, "gone"},
+		"no source":       {from(filepath.Join(dir, "gone")), func(*far) {}, tool.ConfigInvalid, "gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked []wire.PackAdd
