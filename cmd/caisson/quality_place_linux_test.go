@@ -24,7 +24,7 @@ import (
 )
 
 // qualityPatience ends a test that would hang; nothing is slow because of it.
-const qualityPatience = 40 * time.Second
+const qualityPatience = 2 * time.Minute
 
 // place is one user's machine: a home, a configuration, a workspace.
 type place struct {
