@@ -64,8 +64,8 @@ func (m *Manager) workspaceOf(p store.Place, folder string) (directory, error) {
 
 // resolved is the folder with its links resolved, where it is there.
 func resolved(folder string) string {
-	if real, err := filepath.EvalSymlinks(folder); err == nil {
-		return real
+	if target, err := filepath.EvalSymlinks(folder); err == nil {
+		return target
 	}
 	return filepath.Clean(folder)
 }
