@@ -34,7 +34,7 @@ func (w *walker) git(sh *shell, fields []field, stdin string) string {
 		flag := args[0].text
 		if slices.Contains(gitValues, flag) && len(args) > 1 {
 			if flag == "-c" || flag == "--config-env" {
-				w.gitSetting(aliases, args[1].text, flag == "-c")
+				w.gitSetting(sh, aliases, args[1].text, flag == "-c")
 			}
 			args = args[1:]
 		}
@@ -76,9 +76,35 @@ func (w *walker) git(sh *shell, fields []field, stdin string) string {
 	return string(outside)
 }
 
-// gitSetting takes alias.name=value.
-func (w *walker) gitSetting(aliases map[string]string, setting string, literal bool) {
+// gitCode are the settings of git that are shell code, in small letters; * is a name.
+var gitCode = strings.Fields(`core.sshcommand core.pager core.editor core.fsmonitor core.askpass core.gitproxy
+sequence.editor diff.external gpg.program pager.* difftool.*.cmd mergetool.*.cmd diff.*.command diff.*.textconv
+merge.*.driver filter.*.clean filter.*.smudge filter.*.process browser.*.cmd man.*.cmd remote.*.uploadpack
+remote.*.receivepack uploadpack.packobjectshook`)
+
+// gitConfigured follows a setting that is code, or begins it with an exclamation mark as
+// credential helpers do.
+func (w *walker) gitConfigured(sh *shell, name, value string) {
+	name = strings.ToLower(name)
+	if code, ok := strings.CutPrefix(value, "!"); ok && !strings.HasPrefix(name, "alias.") {
+		w.code(sh.child(), code, unread)
+		return
+	}
+	for _, pattern := range gitCode {
+		before, after, some := strings.Cut(pattern, "*")
+		if name == pattern || some && len(name) > len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after) {
+			w.code(sh.child(), value, unread)
+			return
+		}
+	}
+}
+
+// gitSetting takes alias.name=value, and other settings that are code.
+func (w *walker) gitSetting(sh *shell, aliases map[string]string, setting string, literal bool) {
 	name, value, _ := strings.Cut(setting, "=")
+	if literal {
+		w.gitConfigured(sh, name, value)
+	}
 	name, ok := strings.CutPrefix(strings.ToLower(name), "alias.")
 	if !known(setting) && !ok {
 		return
@@ -95,9 +121,25 @@ func (w *walker) gitSetting(aliases map[string]string, setting string, literal b
 // make.
 func (w *walker) gitRuns(sh *shell, name string, args []field, stdin string) {
 	words := texts(args)
+	for i, word := range words {
+		// A repository whose address is a program.
+		if code, ok := strings.CutPrefix(word, "ext::"); ok {
+			w.code(sh.child(), strings.ReplaceAll(code, "% ", " "), unread)
+		}
+		short := map[string]string{"clone": "-u", "difftool": "-x"}[name]
+		if short != "" && word == short && i+1 < len(words) {
+			w.code(sh.child(), words[i+1], unread)
+		}
+		if (name == "clone" || name == "submodule") && i > 0 && (words[i-1] == "-c" || words[i-1] == "--config") {
+			w.gitSetting(sh, map[string]string{}, word, true)
+		}
+	}
 	switch name {
 	case "config":
 		for i, word := range words {
+			if i+1 < len(words) && !strings.HasPrefix(word, "-") {
+				w.gitConfigured(sh, word, words[i+1])
+			}
 			if alias, ok := strings.CutPrefix(strings.ToLower(word), "alias."); ok && i+1 < len(words) {
 				sh.aliases["git "+alias] = words[i+1]
 			}
@@ -116,10 +158,14 @@ func (w *walker) gitRuns(sh *shell, name string, args []field, stdin string) {
 		}
 	case "rebase":
 		for i, word := range words {
-			if (word == "-x" || word == "--exec") && i+1 < len(words) {
-				w.code(sh.child(), words[i+1], stdin)
-			} else if code, ok := strings.CutPrefix(word, "--exec="); ok {
-				w.code(sh.child(), code, stdin)
+			if strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.HasSuffix(word, "x") && i+1 < len(words) {
+				w.code(sh.child(), words[i+1], stdin) // --exec is known anyway
+			}
+		}
+	case "grep":
+		for _, word := range words {
+			if code, ok := strings.CutPrefix(word, "-O"); ok && code != "" {
+				w.code(sh.child(), code, unread)
 			}
 		}
 	case "filter-branch":

@@ -11,6 +11,8 @@ type runner struct {
 	values string
 	// pairs are the flags whose values are the next two words.
 	pairs string
+	// dirs are the flags whose value is the directory that the command runs in.
+	dirs string
 	// skip is how many words stand before the command.
 	skip int
 	// verbs are the words of which one must stand before the command, as the first;
@@ -28,7 +30,7 @@ type runner struct {
 
 // runners are the programs that run what stands behind them.
 var runners = map[string]runner{
-	"sudo":     {values: "-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --close-from --role --type --command-timeout --other-user --chdir --chroot", settings: true},
+	"sudo":     {values: "-u -g -h -p -C -r -t -T -U -R --user --group --host --prompt --close-from --role --type --command-timeout --other-user --chroot", dirs: "-D --chdir", settings: true},
 	"doas":     {values: "-u -C"},
 	"pkexec":   {values: "--user"},
 	"nice":     {values: "-n --adjustment"},
@@ -61,7 +63,8 @@ var runners = map[string]runner{
 	"flock":    {values: "-w -E --timeout --wait --conflict-exit-code", code: "-c --command", skip: 1},
 	"firejail": {},
 	"bwrap": {
-		values: "--chdir --uid --gid --hostname --unsetenv --dev --proc --tmpfs --dir --mqueue --remount-ro --lock-file --sync-fd --info-fd --seccomp --size --perms --cap-add --cap-drop --argv0",
+		dirs:   "--chdir",
+		values: "--uid --gid --hostname --unsetenv --dev --proc --tmpfs --dir --mqueue --remount-ro --lock-file --sync-fd --info-fd --seccomp --size --perms --cap-add --cap-drop --argv0",
 		pairs:  "--bind --bind-try --dev-bind --dev-bind-try --ro-bind --ro-bind-try --symlink --setenv --file --bind-data --ro-bind-data --chmod",
 	},
 	"proot":            {values: "-r -b -w -0"},
@@ -96,6 +99,7 @@ var runners = map[string]runner{
 	"su-exec":          {skip: 1},
 	"s6-setuidgid":     {skip: 1},
 	"setuidgid":        {skip: 1},
+	"watchexec":        {values: "-w -e -i -f -d -s -o -W -E --watch --exts --ignore --filter --debounce --signal --workdir"},
 	"tini":             {values: "-p -e"},
 	"dumb-init":        {values: "-r --rewrite"},
 	"catatonit":        {},
@@ -177,6 +181,11 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 			w.code(sh.child(), args[1].text, stdin) // such as -qc
 			args, ran = args[2:], true
 			continue
+		case slices.Contains(strings.Fields(r.dirs), arg) && len(args) > 1:
+			w.changeDir(inner, args[1:2])
+			args = args[1:]
+		case cut && slices.Contains(strings.Fields(r.dirs), name):
+			w.changeDir(inner, []field{{text: value}})
 		case slices.Contains(strings.Fields(r.pairs), arg) && len(args) > 2:
 			args = args[2:]
 		case takesNext(values, arg) && len(args) > 1:
@@ -233,8 +242,11 @@ func (w *walker) env(sh *shell, args []field, stdin string) string {
 			}
 		case name == "--chdir":
 			w.changeDir(inner, []field{{text: value}})
-		case arg == "-S" || arg == "--split-string" || strings.HasPrefix(arg, "-S") || name == "--split-string" || strings.HasPrefix(arg, "-vS"):
-			line := strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(arg, "-v"), "-S"), "--split-string")
+		case arg == "--split-string" || name == "--split-string" || splits(arg):
+			line := strings.TrimPrefix(arg, "--split-string")
+			if splits(arg) {
+				_, line, _ = strings.Cut(arg, "S")
+			}
 			line = strings.TrimPrefix(line, "=")
 			if line == "" && len(args) > 1 {
 				line, args = args[1].text, args[1:]
@@ -254,6 +266,12 @@ func (w *walker) env(sh *shell, args []field, stdin string) string {
 		args = args[1:]
 	}
 	return string(outside)
+}
+
+// splits reports whether a flag of env is, or ends in, -S.
+func splits(arg string) bool {
+	before, _, ok := strings.Cut(arg, "S")
+	return ok && strings.HasPrefix(before, "-") && strings.Trim(before[1:], "iv0") == ""
 }
 
 // xargs follows the command of xargs with the words that are piped into it. From

@@ -64,7 +64,7 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 		w.code(inner, text, stdin)
 		return string(anything)
 	}
-	w.codeIn(sh, fields[1:])
+	w.codeIn(sh, program, fields[1:])
 	w.subscripts(sh, program, fields[1:])
 	if out, ok := w.special(sh, program, fields, stdin); ok {
 		return out
@@ -102,12 +102,33 @@ func (s *shell) written(name string) (string, bool) {
 // codeFlags begin arguments of other programs that are shell code.
 var codeFlags = []string{
 	"ProxyCommand=", "LocalCommand=", "--checkpoint-action=exec=", "--to-command=", "--rsh=", "--use-compress-program=",
-	"core.sshCommand=", "core.pager=", "core.editor=", "core.fsmonitor=", "sequence.editor=", "diff.external=",
+}
+
+// codeWords are flags of other programs whose next word is shell code.
+var codeWords = map[string][]string{
+	"tar":     {"-I", "-F", "--use-compress-program", "--info-script", "--new-volume-script", "--to-command", "--rsh-command"},
+	"rsync":   {"-e", "--rsh"},
+	"man":     {"-P", "--pager"},
+	"scp":     {"-S"},
+	"sftp":    {"-S"},
+	"nodemon": {"-x", "--exec"},
+	"zip":     {"-TT", "--unzip-command"},
+	"git": {
+		"--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager",
+	},
 }
 
 // codeIn follows arguments that hold code.
-func (w *walker) codeIn(sh *shell, args []field) {
-	for _, a := range args {
+func (w *walker) codeIn(sh *shell, program string, args []field) {
+	for i, a := range args {
+		name, value, cut := strings.Cut(a.text, "=")
+		switch {
+		case !slices.Contains(codeWords[program], name):
+		case cut && strings.HasPrefix(name, "--"):
+			w.code(sh.child(), value, unread)
+		case !cut && i+1 < len(args):
+			w.code(sh.child(), args[i+1].text, unread)
+		}
 		for _, flag := range codeFlags {
 			if _, code, ok := strings.Cut(a.text, flag); ok {
 				w.code(sh.child(), code, unread)
@@ -200,6 +221,35 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 			return w.run(sh, args, stdin), true
 		}
 		return string(outside), true
+	case "dd":
+		to := ""
+		for _, a := range args {
+			if name, ok := strings.CutPrefix(a.text, "if="); ok {
+				stdin = sh.content(name)
+			} else if name, ok := strings.CutPrefix(a.text, "of="); ok {
+				to = name
+			}
+		}
+		if stdin == string(outside) {
+			stdin = string(anything) // now it is what is in it that counts
+		}
+		if to == "" {
+			return stdin, true
+		}
+		if stdin != string(anything) {
+			w.wrote(sh, to, stdin)
+		}
+		return "", true
+	case "socat":
+		for _, a := range args {
+			for _, kind := range []string{"EXEC:", "SYSTEM:"} {
+				if len(a.text) > len(kind) && strings.EqualFold(a.text[:len(kind)], kind) {
+					code, _, _ := strings.Cut(a.text[len(kind):], ",")
+					w.code(sh.child(), code, unread)
+				}
+			}
+		}
+		return string(anything), true
 	case "crontab":
 		if len(args) > 0 && args[len(args)-1].text == "-" {
 			w.schedule(sh, stdin)
