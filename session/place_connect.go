@@ -213,11 +213,11 @@ func (p *place) provision(ctx context.Context, backend backends.Backend, progres
 		return nil, known(err)
 	}
 	if err := p.checkPacks(ctx, env); err != nil {
-		err = errors.Join(err, env.Shutdown(ctx))
-		if !b.Provisioned {
-			err = errors.Join(err, backend.Remove(ctx, b))
+		ctx := context.WithoutCancel(ctx)
+		if b.Provisioned { // with what runs there
+			return nil, known(errors.Join(err, env.Detach(ctx)))
 		}
-		return nil, known(err)
+		return nil, known(errors.Join(err, env.Shutdown(ctx), backend.Remove(ctx, b)))
 	}
 	if !b.Provisioned {
 		if err := st.MarkProvisioned(saved.Environment, true); err != nil {

@@ -619,3 +619,29 @@ func TestPacksThatFail(t *testing.T) {
 		})
 	}
 }
+
+// TestPacksThatFailLater: what runs in a session stays when it is opened again and its
+// packs cannot be had.
+func TestPacksThatFailLater(t *testing.T) {
+	r, p := newPacksRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder})
+	started, err := s.StartProcess(t.Context(), session.StartProcess{SessionID: v.ID, Argv: []string{"sleep", "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.stop()
+	schema := p.schema
+	p.schema = `{"type":"object","$ref":"http://example.org/"}`
+	s = r.start()
+	if _, _, err := s.Open(t.Context(), session.OpenRequest{SessionID: v.ID}, nil); tool.KindOf(err) != tool.Unsupported {
+		t.Fatalf("%v", err)
+	}
+	s.stop()
+	p.schema = schema
+	s = r.start()
+	s.open(session.OpenRequest{SessionID: v.ID})
+	if got, err := s.GetProcess(t.Context(), v.ID, started.ID); err != nil || got.Status != session.ProcessRunning {
+		t.Errorf("the process is %s, %v", got.Status, err)
+	}
+}
