@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -296,6 +297,41 @@ func TestOneOffIsSavedAmongOthers(t *testing.T) {
 		})
 		cancel()
 		others.Wait()
+	}
+}
+
+// What goes to another place goes there also when an environment that was made for a
+// job on the same profile is still there.
+func TestOneOffIsNoPlaceOfTools(t *testing.T) {
+	r := newDividedRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder})
+	where := func() string {
+		t.Helper()
+		var got struct{ Environment string }
+		if err := json.Unmarshal(s.call(v.ID, "bash", `{"command":"ls"}`).StructuredContent, &got); err != nil || got.Environment == "" {
+			t.Fatal(err)
+		}
+		return got.Environment
+	}
+	shell := where()
+	r.world.set(func() { r.world.removeErr = tool.Errorf(tool.BackendUnavailable, "no engine") })
+	ran, err := s.job(session.JobRequest{SessionID: v.ID, Constraints: session.Constraints{Image: "b"}})
+	if err != nil || !r.world.has(ran.b.Environment) || ran.b.Profile.Name != "box" {
+		t.Fatalf("ran in %+v, %v", ran.b, err)
+	}
+	s.stop()
+	s = r.start()
+	s.open(session.OpenRequest{SessionID: v.ID})
+	if got := where(); got != shell {
+		t.Errorf("the shell is in %s, and was in %s; the job's is %s", got, shell, ran.b.Environment)
+	}
+	r.world.set(func() { r.world.removeErr = nil })
+	s.stop()
+	s = r.start()
+	s.open(session.OpenRequest{SessionID: v.ID})
+	if got := where(); got != shell {
+		t.Errorf("the shell is in %s, and was in %s; the job's is %s", got, shell, ran.b.Environment)
 	}
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -31,12 +32,8 @@ type route struct {
 func newRoutes(overrides []store.Override, places []store.Place) (routes, error) {
 	var all routes
 	for _, o := range overrides {
-		at := -1
-		for i, p := range places {
-			if p.Profile.Name == o.Profile {
-				at = i
-			}
-		}
+		// What was made for a job may be of the same profile.
+		at := slices.IndexFunc(places, func(p store.Place) bool { return !p.OneOff && p.Profile.Name == o.Profile })
 		if at < 0 {
 			return nil, tool.Errorf(tool.Internal, "the override of %s names the profile %q, which the session has no environment for", o.Pattern, o.Profile)
 		}
