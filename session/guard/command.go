@@ -58,7 +58,7 @@ func printable(text string) string {
 // unknown says what about the command word is not known.
 func (c *command) unknown() string {
 	if _, why, ok := strings.Cut(c.why, ": "); ok {
-		return why
+		return printable(cut(shown.Replace(why), maxShown))
 	}
 	return "whose first word cannot be known before it runs"
 }

@@ -36,6 +36,8 @@ const (
 	maxGlobWork = 1 << 20
 	// maxShown is how much of a command a message shows, in bytes.
 	maxShown = 200
+	// maxReason is how much of a rule's reason a message shows, in bytes.
+	maxReason = 1000
 	// maxShownArguments is how much of the arguments a question shows, in bytes.
 	maxShownArguments = 64 << 10
 	// maxRemembered is how many answers are remembered in a session. The oldest

@@ -196,6 +196,18 @@ func TestMessagesAreBounded(t *testing.T) {
 	if strings.ContainsAny(err.Error(), "\x1b\r\u202e") {
 		t.Errorf("got %q", err)
 	}
+	v = judge(t, deny("git push"), shellCall("git $'\\e[2J\\rx'"))
+	if v.action != Confirm || strings.ContainsAny(v.because(), "\x1b\r") {
+		t.Errorf("got %s, %q", v.action, v.because())
+	}
+	// Neither does what the rule says, which may be a project's.
+	p := deny("curl '\x1b[2J'*")
+	p.Rules[0].Reason = "first\nsecond\x1b[2J\u202e" + strings.Repeat(" long", 1000)
+	v = judge(t, p, shellCall("curl $X"))
+	err = v.refusal(shellCall(""))
+	if strings.ContainsAny(err.Error(), "\x1b\n\u202e") || len(err.Error()) > 2000 || !strings.Contains(err.Error(), "first second") {
+		t.Errorf("got %q", err)
+	}
 }
 
 // FuzzLine: whatever a line is, it is judged, and soon.

@@ -251,12 +251,13 @@ func (v verdict) because() string {
 			b.WriteString("is what ")
 		}
 		b.WriteString(v.place())
-		fmt.Fprintf(&b, " (`%s`) is about", v.policy.rules[v.index].Match["command"])
+		fmt.Fprintf(&b, " (`%s`) is about", printable(cut(v.policy.rules[v.index].Match["command"], maxShown)))
 	} else {
 		fmt.Fprintf(&b, "%s is about such calls", v.place())
 	}
 	if r := v.policy.rules[v.index].Reason; r != "" {
-		fmt.Fprintf(&b, ": %s", r)
+		// It may be a project's, and must not pass for more than that on a terminal.
+		fmt.Fprintf(&b, ": %s", printable(cut(strings.Join(strings.Fields(r), " "), maxReason)))
 	}
 	return b.String()
 }
