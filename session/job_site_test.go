@@ -179,6 +179,10 @@ func TestOneOffEnvironments(t *testing.T) {
 			if r.world.has(ran.b.Environment) || !r.world.has(v.EnvironmentID) || len(r.environments()) != 1 {
 				t.Errorf("left: %v", r.environments())
 			}
+			tokens, err := filepath.Glob(filepath.Join(r.dir, "state", "sessions", v.ID, "token*"))
+			if err != nil || len(tokens) != 1 {
+				t.Errorf("tokens: %v, %v", tokens, err)
+			}
 			s.sink.mu.Lock()
 			x := s.sink.started[len(s.sink.started)-1]
 			s.sink.mu.Unlock()

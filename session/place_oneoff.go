@@ -56,6 +56,9 @@ func (s *live) removeOneOff(ctx context.Context, one *place) {
 		s.forget(one)
 		err = s.save()
 	}
+	if err == nil {
+		err = s.write(func() error { return s.m.store.ForgetPlaceToken(s.id, one.identity()) })
+	}
 	if err != nil {
 		s.m.log.Warn("an environment that was made for one job is still there", "session", s.id, "environment", one.identity(), "error", err)
 	}

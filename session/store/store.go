@@ -312,6 +312,15 @@ func (s *Store) PlaceToken(id, identity string) (string, error) {
 	return s.token(s.session(id, "token."+identity))
 }
 
+// ForgetPlaceToken removes the token of a place that the session has no more.
+func (s *Store) ForgetPlaceToken(id, identity string) error {
+	err := os.Remove(s.session(id, "token."+identity))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 func (s *Store) token(file string) (string, error) {
 	raw, err := readFile(file)
 	if errors.Is(err, os.ErrNotExist) {
