@@ -25,6 +25,9 @@ func openFile(path string, most int64) (*file, error) {
 func (l *file) open() error {
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|openFlags, 0o600)
 	if err != nil {
+		if about, e := os.Lstat(l.path); e == nil && about.Mode()&os.ModeSymlink != 0 {
+			return errors.New("it is a symbolic link, and must be the file itself")
+		}
 		return err
 	}
 	info, err := f.Stat()
