@@ -1,4 +1,7 @@
+import { PassThrough } from "node:stream";
 import { describe, expect, it, vi } from "vitest";
+import type { Exit } from "../src/service/child.js";
+import { Connection } from "../src/service/connection.js";
 import { ServiceError } from "../src/service/errors.js";
 import { initialized } from "./scripted.js";
 import { eventually, testService } from "./things.js";
@@ -45,6 +48,22 @@ describe("Service", () => {
     await eventually(() => services[0]?.stderr.readableLength === 0);
     services[0]?.crash({ code: 2, signal: null });
     await expect(started).rejects.toThrow(/exit code 2.*no such flag/);
+  });
+
+  it("says the last words of a program that is gone before it was asked", async () => {
+    const child = {
+      stdin: new PassThrough().destroy(),
+      stdout: new PassThrough().end(),
+      stderr: new PassThrough(),
+      ended: new Promise<Exit>((resolve) => {
+        setTimeout(() => resolve({ code: 7, signal: null }), 20);
+      }),
+      kill: () => undefined,
+    };
+    child.stdin.on("error", () => undefined);
+    child.stderr.end("boom\n");
+    const started = Connection.start(child, { processId: null }, () => undefined);
+    await expect(started).rejects.toThrow(/ended before it answered \(exit code 7\): boom/);
   });
 
   it("starts again after crashes, later each time, and gives up at last", async () => {

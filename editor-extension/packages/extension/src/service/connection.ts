@@ -11,7 +11,9 @@ import { protocolVersion } from "@caisson/protocol";
 import {
   CancellationToken,
   createMessageConnection,
+  ErrorCodes,
   type MessageConnection,
+  ResponseError,
   StreamMessageReader,
   StreamMessageWriter,
 } from "vscode-jsonrpc/node";
@@ -27,6 +29,9 @@ const greetingBudget = 20_000;
 
 /** How much of the service's stderr is kept for the error of an early end, in bytes. */
 const keptErrors = 8192;
+
+/** How long after the end of its streams a program may end, in ms. */
+const closingBudget = 2_000;
 
 const silent = `The program caisson did not greet within ${greetingBudget / 1000} s and was ended.`;
 
@@ -144,9 +149,23 @@ export class Connection {
         options.token ?? CancellationToken.None,
       );
     } catch (thrown) {
-      throw this.gone === undefined ? serviceError(thrown) : unanswered(method, this.gone);
+      const end = this.gone ?? (isAnswer(thrown) ? undefined : await this.endSoon());
+      throw end === undefined ? serviceError(thrown) : unanswered(method, end);
     } finally {
       listening?.dispose();
+    }
+  }
+
+  /** The end of a service whose streams are closed already, which comes a moment later. */
+  private async endSoon(): Promise<End | undefined> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), closingBudget);
+    });
+    try {
+      return await Promise.race([this.ended, late]);
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -184,10 +203,8 @@ export class Connection {
     }
     const timer = setTimeout(() => this.child.kill(), shutdownBudget);
     try {
-      await Promise.race([this.rpc.sendRequest("shutdown").catch(() => undefined), this.ended]);
+      await Promise.race([this.sayShutdown(), this.ended]);
       if (this.gone === undefined) {
-        // Written before the end of the stream: a message is not, when it is only sent.
-        await this.rpc.sendNotification("exit").catch(() => undefined);
         this.child.stdin.end();
       }
       return await this.ended;
@@ -195,6 +212,27 @@ export class Connection {
       clearTimeout(timer);
     }
   }
+
+  /** Asks the service to end. One whose streams are closed is ending already. */
+  private async sayShutdown(): Promise<void> {
+    try {
+      await this.rpc.sendRequest("shutdown").catch(() => undefined);
+      // Written before the end of the stream: a message is not, when it is only sent.
+      await this.rpc.sendNotification("exit");
+    } catch {
+      // The end of the program tells the rest.
+    }
+  }
+}
+
+/** Whether the service said it, and not the end of its streams. */
+function isAnswer(thrown: unknown): boolean {
+  return (
+    thrown instanceof ResponseError &&
+    thrown.code !== ErrorCodes.MessageWriteError &&
+    thrown.code !== ErrorCodes.PendingResponseRejected &&
+    thrown.code !== ErrorCodes.ConnectionInactive
+  );
 }
 
 /** The error of a request that a service left without an answer. */
