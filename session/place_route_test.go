@@ -137,6 +137,13 @@ func TestToolsOfPlaces(t *testing.T) {
 			t.Errorf("%s is listed from %q, want %s", name, got[name], want)
 		}
 	}
+	// What has the same tools as every environment is not opened for a list, which so
+	// does not depend on whether it can be.
+	for _, b := range r.world.opened() {
+		if b.Profile.Name == "box" {
+			t.Errorf("%s was opened for a list", b.Profile.Name)
+		}
+	}
 	// An environment's own tool that goes there by its name is found.
 	r.write(r.config, strings.Replace(dividedConfig, `"git.*": "full"`, `"?lugins.own": "full"`, 1))
 	v = s.open(session.OpenRequest{Workspace: r.folder})

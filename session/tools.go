@@ -8,11 +8,12 @@ import (
 	"sync"
 
 	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // Tools lists what the session offers: of each of its environments the tools that
-// go there. It opens those that are not open yet.
+// go there. It opens those whose tools are not known without that.
 func (m *Manager) Tools(ctx context.Context, id string) (all []Tool, err error) {
 	err = m.withSession(ctx, id, func(ctx context.Context, s *live) error {
 		all, err = s.offers(ctx)
@@ -21,18 +22,34 @@ func (m *Manager) Tools(ctx context.Context, id string) (all []Tool, err error) 
 	return all, err
 }
 
-// offers are the tools of all places, those of the main one first.
+// offers are the tools of all places, those of the main one first. A place that has
+// not been opened is not opened for that, where its tools are known without it.
 func (s *live) offers(ctx context.Context) ([]Tool, error) {
 	places := s.lasting()
 	lists := make([][]tool.Description, len(places))
 	errs := make([]error, len(places))
 	var asking sync.WaitGroup
+	var known []int // of places whose tools are
 	for i, p := range places {
+		if p.builtInOnly() && p.current() == nil {
+			known = append(known, i)
+			continue
+		}
 		asking.Go(func() { lists[i], errs[i] = p.offers(ctx) })
 	}
 	asking.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return nil, firstOf(errs)
+	if err := firstOf(errs); err != nil {
+		return nil, err
+	}
+	for _, i := range known {
+		if lists[i] = s.routedTo(ctx, places[i]); len(lists[i]) > 0 {
+			continue
+		}
+		// The main environment has none of them: whoever has must be asked.
+		var err error
+		if lists[i], err = places[i].offers(ctx); err != nil {
+			return nil, err
+		}
 	}
 	var all []Tool
 	for i, p := range places {
@@ -43,15 +60,39 @@ func (s *live) offers(ctx context.Context) ([]Tool, error) {
 	return s.visible(all), nil
 }
 
+// builtInOnly reports whether a place beside the main one has built-in tools only,
+// which are the same everywhere. Packs and adapters have tools of their own.
+func (p *place) builtInOnly() bool {
+	return !p.main() && len(p.saved.Packs) == 0 && p.saved.Profile.Backend != profile.Command
+}
+
+// routedTo are the tools of the main environment, which is open, that go to another
+// place.
+func (s *live) routedTo(ctx context.Context, p *place) []tool.Description {
+	env := s.main.current()
+	if env == nil {
+		return nil
+	}
+	list, err := s.main.descriptions(ctx, env)
+	if err != nil {
+		return nil // asking the place itself will tell
+	}
+	list = slices.Clone(list)
+	return slices.DeleteFunc(list, func(d tool.Description) bool {
+		to, err := s.placeFor(groupOf(d), d.Name)
+		return err != nil || to != p
+	})
+}
+
 // withNames has an error about a tool that is none name the tools of the whole session,
-// once its environments are open: each knows its own only.
+// where they are known: each environment knows its own only.
 func (s *live) withNames(ctx context.Context, err error) error {
 	var e *tool.Error
 	if !errors.As(err, &e) || e.Kind != tool.ToolNotFound {
 		return err
 	}
 	for _, p := range s.lasting() {
-		if p.current() == nil {
+		if p.current() == nil && !p.builtInOnly() {
 			return err // none is opened for that
 		}
 	}
