@@ -1,5 +1,6 @@
 import type { Session } from "@caisson/protocol";
 import { describe, expect, it } from "vitest";
+import { ResponseError } from "vscode-jsonrpc";
 import { Processes } from "../src/model/processes.js";
 import { Sessions } from "../src/model/sessions.js";
 import type { Script } from "./scripted.js";
@@ -118,14 +119,60 @@ describe("Sessions", () => {
       {
         "session/list": () => ({ sessions: [known] }),
         "session/open": () => {
-          throw new Error("held by another service");
+          throw new ResponseError(-32011, "held by another service", {
+            kind: "sessionBusy",
+            retryable: true,
+            hint: "close it there",
+          });
         },
       },
     ]);
     const sessions = new Sessions(service, memory);
     await service.ensure();
     await eventually(() => sessions.get("s1")?.state === "failed");
-    expect(sessions.get("s1")?.error?.message).toContain("held by another service");
+    expect(sessions.get("s1")?.error).toEqual({
+      kind: "sessionBusy",
+      message: "held by another service",
+      hint: "close it there",
+    });
+    // Whoever needs it all the same is told the same, and gets no other one.
+    await expect(sessions.forFolder(folder)).rejects.toMatchObject({
+      data: { kind: "sessionBusy", hint: "close it there" },
+    });
+    await service.stop();
+  });
+
+  it("gives the session of an id, and no other one in its place", async () => {
+    const { service, services } = testService([opening([session("s1", { state: "bound" })])]);
+    const sessions = new Sessions(service, new TestMemory());
+    expect(await sessions.open("s1")).toMatchObject({ id: "s1", state: "ready" });
+    await sessions.delete("s1");
+    await expect(sessions.open("s1")).rejects.toMatchObject({ data: { kind: "sessionNotFound" } });
+    expect(services[0]?.askedFor("session/open")).toHaveLength(1);
+    await service.stop();
+  });
+
+  it("knows of a session that it is ending, as long as that does not fail", async () => {
+    let sessions!: Sessions;
+    const during: unknown[] = [];
+    const script: Script = {
+      ...opening([session("s1")]),
+      "session/delete": ({ force }) => {
+        during.push(sessions.endOf("s1"));
+        if (force !== true) {
+          throw new Error("the environment cannot be reached");
+        }
+        return {};
+      },
+    };
+    const { service } = testService([script]);
+    sessions = new Sessions(service, new TestMemory());
+    await sessions.ready();
+    await expect(sessions.delete("s1")).rejects.toThrow("cannot be reached");
+    expect(sessions.endOf("s1")).toBeUndefined();
+    await sessions.delete("s1", true);
+    expect(sessions.endOf("s1")).toBe("deleted");
+    expect(during).toEqual(["deleted", "deleted"]);
     await service.stop();
   });
 

@@ -1,23 +1,27 @@
-import type { Content } from "@caisson/protocol";
+import type { Content, Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
-import { callText, excerpt, inList } from "../model/question.js";
+import { Decisions } from "../model/decisions.js";
+import { callText, excerpt, inList, inQuestion, keepSpaces } from "../model/question.js";
 import { name } from "../model/shown.js";
 import { ServiceError, serviceError } from "../service/errors.js";
 import { currentFolder, keyOf } from "./folders.js";
 import { sentence } from "./report.js";
+import { folderName } from "./sessionTree.js";
 
 /** The names of contributed tools are the service's with this before them. */
 const prefix = "caisson_";
 
 /**
  * Registers every tool that package.json contributes: an agent in the editor calls
- * the session's tools by them, in the environment of the current folder.
+ * the session's tools by them, in the session of the folder that was the current one when
+ * somebody was asked, and no other.
  */
 export function registerLanguageModelTools(caisson: Caisson): vscode.Disposable[] {
   const contributed = contributedTools(caisson.extension);
+  const decisions = new Decisions();
   return contributed.map(({ name, readOnly }) =>
-    vscode.lm.registerTool(prefix + name, new SessionTool(caisson, name, readOnly)),
+    vscode.lm.registerTool(prefix + name, new SessionTool(caisson, decisions, name, readOnly)),
   );
 }
 
@@ -40,17 +44,18 @@ function contributedTools(extension: vscode.ExtensionContext): ContributedTool[]
 class SessionTool implements vscode.LanguageModelTool<Record<string, unknown>> {
   constructor(
     private readonly caisson: Caisson,
+    private readonly decisions: Decisions,
     private readonly name: string,
     private readonly readOnly: boolean,
   ) {}
 
-  prepareInvocation(
+  async prepareInvocation(
     options: vscode.LanguageModelToolInvocationPrepareOptions<Record<string, unknown>>,
-  ): vscode.PreparedToolInvocation {
-    const folder = currentFolder();
-    const known = folder && this.caisson.sessions.rememberedOf(keyOf(folder));
-    const where =
-      known === undefined ? "the default environment" : `the environment ${known.profile}`;
+    token: vscode.CancellationToken,
+  ): Promise<vscode.PreparedToolInvocation> {
+    const session = await this.sessionHere(token);
+    this.decisions.shown(this.name, options.input, session.id);
+    const where = `${session.profile} (${folderName(session)})`;
     const invocationMessage = `${this.name} in ${where}: ${name(subjectOf(options.input))}`;
     if (this.readOnly) {
       return { invocationMessage };
@@ -68,20 +73,53 @@ class SessionTool implements vscode.LanguageModelTool<Record<string, unknown>> {
     options: vscode.LanguageModelToolInvocationOptions<Record<string, unknown>>,
     token: vscode.CancellationToken,
   ): Promise<vscode.LanguageModelToolResult> {
+    const id =
+      this.decisions.take(this.name, options.input) ?? (await this.decide(options.input, token));
+    try {
+      const session = await this.caisson.sessions.open(id, { token });
+      const params = { sessionId: session.id, name: this.name, arguments: options.input };
+      const result = await this.caisson.service.request("tool/call", params, { token });
+      return new vscode.LanguageModelToolResult(result.content.map(partOf));
+    } catch (thrown) {
+      throw readable(thrown);
+    }
+  }
+
+  /** The session of the current folder, whose environment is made only by the call. */
+  private async sessionHere(token: vscode.CancellationToken): Promise<Session> {
     try {
       const folder = currentFolder();
       if (folder === undefined) {
         throw new ServiceError("The window has no folder that a session could belong to.");
       }
-      const session = await this.caisson.sessions.forFolder(keyOf(folder), { token });
-      const params = { sessionId: session.id, name: this.name, arguments: options.input };
-      const result = await this.caisson.service.request("tool/call", params, { token });
-      return new vscode.LanguageModelToolResult(result.content.map(partOf));
+      return await this.caisson.sessions.forFolder(keyOf(folder), { connect: false, token });
     } catch (thrown) {
-      // The model reads it, and can act on it.
-      throw new Error(sentence(serviceError(thrown)));
+      throw readable(thrown);
     }
   }
+
+  /** For a call whose session nobody was shown: what changes something is asked for here. */
+  private async decide(
+    input: Record<string, unknown>,
+    token: vscode.CancellationToken,
+  ): Promise<string> {
+    const session = await this.sessionHere(token);
+    if (!this.readOnly) {
+      const run: vscode.MessageItem = { title: "Run" };
+      const question = `Run ${this.name} in ${session.profile} (${folderName(session)})?`;
+      const detail = keepSpaces(excerpt(callText(input), inQuestion).text);
+      const options = { modal: true, detail };
+      if ((await vscode.window.showWarningMessage(question, options, run)) !== run) {
+        throw new Error("Somebody denied the call.");
+      }
+    }
+    return session.id;
+  }
+}
+
+/** An error as a model reads it, which can act on it. */
+function readable(thrown: unknown): Error {
+  return new Error(sentence(serviceError(thrown)));
 }
 
 function subjectOf(input: Record<string, unknown>): string {

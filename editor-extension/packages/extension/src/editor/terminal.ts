@@ -115,7 +115,11 @@ class ProcessTerminal implements vscode.Pseudoterminal {
         this.note(status(process));
       },
       failed: (error) => {
-        if (!error.cancelled) {
+        const end = this.caisson.sessions.endOf(this.process.sessionId);
+        if (end !== undefined) {
+          this.alive = false;
+          this.note(`the session was ${end}`);
+        } else if (!error.cancelled) {
           this.note(error.message);
         }
       },

@@ -2,7 +2,7 @@ import type { ProgressValue, Session } from "@caisson/protocol";
 import type { CancellationToken } from "vscode-jsonrpc";
 import type { Connection } from "../service/connection.js";
 import { type Disposable, Emitter } from "../service/emitter.js";
-import { serviceError } from "../service/errors.js";
+import { ServiceError, serviceError } from "../service/errors.js";
 import type { Service } from "../service/service.js";
 import type { Memory } from "./memory.js";
 
@@ -50,6 +50,8 @@ export class Sessions implements Disposable {
   private readonly remembered: Record<string, Remembered>;
   /** The sessions that had an environment in this window, by id: its folders' and others. */
   private readonly held: Set<string>;
+  /** The sessions that somebody in this window is ending or has ended, by id. */
+  private readonly endings = new Map<string, "closed" | "deleted">();
   private resuming: Promise<void> = Promise.resolve();
 
   constructor(
@@ -129,6 +131,24 @@ export class Sessions implements Disposable {
     return options.connect === false ? session : this.connected(session, options);
   }
 
+  /** Gives the session of that id, with its environment, and no other one in its place. */
+  async open(id: string, options: OpenOptions = {}): Promise<Session> {
+    await this.ready();
+    const session = this.all.get(id);
+    if (session === undefined || session.state === "closed") {
+      throw new ServiceError("The session was closed or deleted in the meantime.", {
+        kind: "sessionNotFound",
+        hint: "Call it again: the folder has another session by then.",
+      });
+    }
+    return this.connected(session, options);
+  }
+
+  /** How this window ended the session, or is ending it: what it still said is no failure. */
+  endOf(id: string): "closed" | "deleted" | undefined {
+    return this.endings.get(id);
+  }
+
   private async connected(session: Session, options: OpenOptions): Promise<Session> {
     const now = this.all.get(session.id) ?? session;
     return now.state === "ready" ? now : this.reopen(now, options);
@@ -160,6 +180,7 @@ export class Sessions implements Disposable {
       { sessionId: session.id, workspace: session.workspace, connect: options.connect ?? true },
       { token: options.token, progress: options.progress },
     );
+    this.endings.delete(session.id);
     this.put(result.session);
     this.opened.fire({ session: result.session, resumed: true });
     return result.session;
@@ -191,19 +212,39 @@ export class Sessions implements Disposable {
 
   /** Closes a session: its processes end; its profile says what is kept. */
   async close(id: string): Promise<void> {
-    const { session } = await this.service.request("session/close", { sessionId: id });
+    const params = { sessionId: id };
+    const { session } = await this.ending(id, "closed", () =>
+      this.service.request("session/close", params),
+    );
     this.release(id);
     this.put(session);
   }
 
   /** Removes a session and its environment. Gives what a forced end may have left. */
   async delete(id: string, force = false): Promise<string | undefined> {
-    const { left } = await this.service.request("session/delete", { sessionId: id, force });
+    const params = { sessionId: id, force };
+    const { left } = await this.ending(id, "deleted", () =>
+      this.service.request("session/delete", params),
+    );
     this.all.delete(id);
     this.release(id);
     this.forget(id);
     this.changed.fire(undefined);
     return left;
+  }
+
+  private async ending<T>(
+    id: string,
+    how: "closed" | "deleted",
+    work: () => Promise<T>,
+  ): Promise<T> {
+    this.endings.set(id, how);
+    try {
+      return await work();
+    } catch (thrown) {
+      this.endings.delete(id);
+      throw thrown;
+    }
   }
 
   dispose(): void {
