@@ -29,7 +29,8 @@ export class Caisson implements vscode.Disposable {
       locate: async () => {
         this.checkTrust();
         return locate({
-          configured: settings().get("path", ""),
+          // A file of settings may hold null.
+          configured: settings().get<string | null>("path", null) ?? "",
           extension: extension.extensionPath,
           environment: process.env,
           platform: process.platform,

@@ -94,7 +94,10 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
     ...registerLanguageModelTools(caisson),
     vscode.workspace.onDidGrantWorkspaceTrust(() => {
       // What could not start before is no failure any more.
-      void caisson.service.stop().then(() => takeUp(caisson));
+      void caisson.service.stop().then(() => {
+        const seen = views.some((view) => view.visible);
+        return seen ? look(caisson) : takeUp(caisson);
+      });
     }),
   );
   void takeUp(caisson);

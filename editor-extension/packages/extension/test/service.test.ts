@@ -37,7 +37,11 @@ describe("Service", () => {
       data: { kind: "protocolMismatch" },
       message: expect.stringContaining("version 2"),
     });
-    expect(service.state.is).toBe("failed");
+    // The status bar and a message show both.
+    expect(service.state).toMatchObject({
+      is: "failed",
+      error: { hint: expect.stringContaining("Update") },
+    });
   });
 
   it("says the last words of a program that ends before it answers", async () => {

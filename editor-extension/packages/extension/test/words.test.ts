@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { dump } from "../src/model/hex.js";
-import { age, asSentence, bytes, status, wentWrong } from "../src/model/words.js";
+import { age, asSentence, bytes, stateOf, status, wentWrong } from "../src/model/words.js";
 import { process } from "./things.js";
 
 describe("words", () => {
@@ -44,6 +44,14 @@ describe("words", () => {
     ["Is it there?", "Is it there?"],
   ])("%j as a sentence is %j", (text, sentence) => {
     expect(asSentence(text)).toBe(sentence);
+  });
+
+  it.each([
+    ["bound", "not started"],
+    ["disconnected", "not connected"],
+    ["ready", "ready"],
+  ] as const)("a session that is %s is %s", (state, text) => {
+    expect(stateOf({ state })).toBe(text);
   });
 
   it("dumps bytes", () => {

@@ -1,7 +1,7 @@
 import type { Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
-import { age } from "../model/words.js";
+import { age, stateOf } from "../model/words.js";
 
 /** The view of sessions: those of this window's folders, then the others. */
 export class SessionTree implements vscode.TreeDataProvider<Session> {
@@ -35,7 +35,7 @@ export class SessionTree implements vscode.TreeDataProvider<Session> {
     item.id = session.id;
     item.description = [
       session.profile,
-      session.state,
+      stateOf(session),
       age(session.createdAt, Date.now()),
       here ? "here" : "",
     ]
@@ -62,7 +62,7 @@ export function folderName(session: Session): string {
 
 function tooltip(session: Session): string {
   return [
-    `${session.profile} (${session.backend}), ${session.state}`,
+    `${session.profile} (${session.backend}), ${stateOf(session)}`,
     session.error === undefined ? "" : `${session.error.message} ${session.error.hint ?? ""}`,
     session.workspace === null ? "" : vscode.Uri.parse(session.workspace).fsPath,
     session.root === "" ? "" : `Root: ${session.root}`,

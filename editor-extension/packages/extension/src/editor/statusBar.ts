@@ -1,6 +1,6 @@
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
-import { isolation, notIsolated } from "../model/words.js";
+import { isolation, notIsolated, stateOf } from "../model/words.js";
 import { currentFolder, keyOf } from "./folders.js";
 
 /** The status bar item: in which environment this window's agents work. */
@@ -60,7 +60,7 @@ export class StatusBar implements vscode.Disposable {
       ]);
       return;
     }
-    const word = session?.state ?? "not connected";
+    const word = session === undefined ? "not connected" : stateOf(session);
     if (session?.state === "failed") {
       this.item.backgroundColor = new vscode.ThemeColor("statusBarItem.warningBackground");
     }

@@ -66,6 +66,18 @@ export function nameOf(process: Process): string {
   return name(process.label ?? process.command);
 }
 
+/** The state of a session, for people. */
+export function stateOf(session: Pick<Session, "state">): string {
+  switch (session.state) {
+    case "bound":
+      return "not started";
+    case "disconnected":
+      return "not connected";
+    default:
+      return session.state;
+  }
+}
+
 /** What an environment keeps apart from this machine, one sentence. */
 export function isolation(session: Pick<Session, "backend" | "profile">): string {
   switch (session.backend) {
