@@ -35,6 +35,7 @@ type world struct {
 	shutdownErr, removeErr error
 	noFiles                bool     // environments offer no FileSystem
 	exported               []string // tokens, in the order of their fetching
+	loseExports            int      // how many of the next snapshots are gone before they are fetched
 	// refuse and lose are what the next calls of tools fail with: before they did
 	// anything, and after.
 	refuse, lose []error
@@ -337,6 +338,10 @@ func (e *doubleEnvironment) Export(_ context.Context, token string) (io.ReadClos
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
 	e.w.exported = append(e.w.exported, token)
+	if e.w.loseExports > 0 {
+		e.w.loseExports--
+		return nil, tool.Errorf(tool.ArtifactNotFound, "there is no export with this token")
+	}
 	return io.NopCloser(bytes.NewReader(e.at.exports[token])), nil
 }
 

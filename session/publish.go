@@ -109,6 +109,11 @@ func (p *place) publish(ctx context.Context, env backends.Environment, path stri
 		return fail(artifacts.ErrSize)
 	}
 	stream, err := env.Export(ctx, e.Token)
+	if tool.KindOf(err) == tool.ArtifactNotFound {
+		// It was made a moment ago. What only looked is done once more.
+		err = tool.Errorf(tool.OutcomeUnknown, "the copy of %s was lost with the worker that had made it: %w", path, err).
+			WithHint("Present the file again.")
+	}
 	if err != nil {
 		return fail(err)
 	}

@@ -62,6 +62,27 @@ func TestRetriesOfCalls(t *testing.T) {
 	}
 }
 
+// A snapshot whose worker was killed before it was fetched is made once more: that
+// only reads.
+func TestSnapshotLost(t *testing.T) {
+	r := newRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder})
+	s.call(v.ID, "write_file", `{"path":"a","content":"x"}`)
+	lose := func(n int) { r.world.set(func() { r.world.loseExports = n }) }
+	lose(1)
+	if a, _, err := s.PublishArtifact(t.Context(), v.ID, "a"); err != nil || a.Size != 1 {
+		t.Errorf("published %+v, %v", a, err)
+	}
+	lose(1)
+	if got := s.call(v.ID, "present_artifact", `{"path":"a"}`); got.IsError {
+		t.Errorf("presented %+v", got)
+	}
+	lose(100)
+	_, _, err := s.PublishArtifact(t.Context(), v.ID, "a")
+	wantKind(t, err, tool.OutcomeUnknown)
+}
+
 // max_retries 0 means none.
 func TestNoRetries(t *testing.T) {
 	r := newRig(t)
