@@ -53,8 +53,9 @@ export class Agent {
     });
   }
 
-  open(profile?: string): Promise<Session> {
-    return this.ask("open", profile === undefined ? {} : { profile });
+  /** The session of the current folder or, by its number, of another one. */
+  open(profile?: string, folder?: number): Promise<Session> {
+    return this.ask("open", profile === undefined ? {} : { profile }, folder ?? -1);
   }
 
   call(session: Session, name: string, input: Record<string, unknown>): Promise<ToolCallResult> {
@@ -68,6 +69,21 @@ export class Agent {
   /** What the extension was told by events. */
   seen(): Promise<{ processes: ProcessEventParams[]; artifacts: Artifact[] }> {
     return this.ask("seen");
+  }
+
+  /** Opens a file in an editor. */
+  edit(path: string): Promise<void> {
+    return this.ask("edit", path);
+  }
+
+  /** Changes a setting of the editor's user; undefined is the default again. */
+  configure(name: string, value?: unknown): Promise<void> {
+    return this.ask("configure", name, value);
+  }
+
+  /** What the editor finds wrong in a file. */
+  problems(path: string): Promise<string[]> {
+    return this.ask("problems", path);
   }
 
   invokeTool(name: string, input: Record<string, unknown>): Promise<string[]> {

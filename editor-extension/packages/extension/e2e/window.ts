@@ -29,6 +29,15 @@ export class Window {
     return this.page.locator('.statusbar-item[id="caisson-dev.caisson.caisson.environment"]');
   }
 
+  /** Trusts the folders of the window, in the editor's own view for that, which is open. */
+  async trust(): Promise<void> {
+    const editor = this.page.locator(".workspace-trust-editor");
+    await editor.waitFor();
+    await editor.locator(".monaco-button", { hasText: "Trust" }).first().click();
+    await editor.filter({ hasText: "You trust this" }).waitFor();
+    await this.command("View: Close Editor");
+  }
+
   /** Runs a command by its title, as with F1. */
   async command(title: string): Promise<void> {
     await this.page.keyboard.press("F1");
@@ -79,6 +88,12 @@ export class Window {
   /** The text of the terminal in the panel. */
   get terminal(): Locator {
     return this.page.locator(".terminal-wrapper.active .xterm");
+  }
+
+  /** Types into the terminal as soon as it has the keyboard. */
+  async typeInTerminal(text: string): Promise<void> {
+    await this.page.locator(".terminal-wrapper.active .xterm.focus").waitFor();
+    await this.page.keyboard.type(text);
   }
 
   /** Takes a line of the open context menu, which takes no click in its first moment. */

@@ -5,7 +5,10 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import type { Session } from "@caisson/protocol";
 import { type BrowserContext, chromium, type Page } from "playwright-core";
+import { launch } from "../src/service/child.js";
+import { Connection } from "../src/service/connection.js";
 import { until } from "./until.js";
 
 const run = promisify(execFile);
@@ -21,6 +24,8 @@ export interface Installation {
 /** A real editor with an empty profile, a folder opened in it, in a headless browser. */
 export class Workbench {
   readonly folder: string;
+  /** Another folder, which only the window of the workspace file shows. */
+  readonly library: string;
   readonly configuration: string;
   readonly socket: string;
   page!: Page;
@@ -30,6 +35,7 @@ export class Workbench {
 
   private constructor(private readonly directory: string) {
     this.folder = join(directory, "project");
+    this.library = join(directory, "library");
     this.configuration = join(directory, "config", "caisson", "config.json");
     this.socket = join(directory, "agent.sock");
   }
@@ -74,6 +80,9 @@ export class Workbench {
     const settings = join(this.directory, "user", "User");
     await mkdir(settings, { recursive: true });
     await mkdir(this.folder);
+    await mkdir(this.library);
+    await writeFile(join(this.folder, "a.txt"), "");
+    await writeFile(join(this.library, "b.txt"), "");
     await mkdir(join(this.directory, "run"), { mode: 0o700 });
     await mkdir(join(this.directory, "config"));
     await writeFile(join(this.directory, "config.yaml"), "");
@@ -100,7 +109,6 @@ export class Workbench {
         "none",
         "--disable-telemetry",
         "--disable-update-check",
-        "--disable-workspace-trust",
         "--disable-getting-started-override",
         "--disable-file-downloads",
         "--disable-proxy",
@@ -132,6 +140,28 @@ export class Workbench {
     });
     this.browser.setDefaultTimeout(60_000);
     this.page = this.browser.pages()[0] ?? (await this.browser.newPage());
+    await this.enter();
+  }
+
+  /** Opens the project and the library in one window, by a workspace file. */
+  async openWorkspace(...names: string[]): Promise<void> {
+    await this.leave();
+    const file = join(this.directory, "two.code-workspace");
+    await writeFile(file, JSON.stringify({ folders: names.map((path) => ({ path })) }));
+    await this.page.goto(`${this.address}/?workspace=${encodeURIComponent(file)}`);
+    await this.page.locator(".monaco-workbench").waitFor();
+  }
+
+  /** Leaves the window, whose service ends. */
+  async leave(): Promise<void> {
+    await this.page.goto("about:blank");
+    await until("the service has ended with its window", async () =>
+      (await this.services()).length === 0 ? true : undefined,
+    );
+  }
+
+  /** Opens the window of the project again. */
+  async enter(): Promise<void> {
     await this.page.goto(`${this.address}/?folder=${encodeURIComponent(this.folder)}`);
     await this.page.locator(".monaco-workbench").waitFor();
   }
@@ -159,16 +189,54 @@ export class Workbench {
     return found;
   }
 
+  /** A program that greets as a service of another time. */
+  async otherProgram(): Promise<string> {
+    const path = join(this.directory, "other");
+    const answer = { protocolVersion: 99, serverInfo: { name: "caisson", version: "0.0.1" } };
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 0, result: answer });
+    const message = `Content-Length: ${body.length}\r\n\r\n${body}`;
+    // It ends when it is told anything after its greeting.
+    const program = `#!${process.execPath}
+process.stdin.once("data", () => {
+  process.stdout.write(${JSON.stringify(message)});
+  process.stdin.once("data", () => process.exit());
+});
+`;
+    await writeFile(path, program, { mode: 0o755 });
+    return path;
+  }
+
+  /** Lets another service than the window's have the session; what it gives ends that one. */
+  async hold(session: Session): Promise<() => Promise<unknown>> {
+    const state = join(this.directory, "state", "caisson");
+    const program = await this.program();
+    const args = ["serve", "--state-dir", state, "--config", this.configuration];
+    const other = await Connection.start(
+      launch(program, args),
+      { processId: process.pid, clientInfo: { name: "another window", version: "1" } },
+      () => undefined,
+    );
+    const { id: sessionId, workspace } = session;
+    await other.request("session/open", { sessionId, workspace, connect: false });
+    return () => other.stop();
+  }
+
+  /** The program that came with the extension. */
+  private async program(): Promise<string> {
+    const extensions = join(this.directory, "extensions");
+    const own = (await readdir(extensions)).find((n) => n.startsWith("caisson-dev.caisson-"));
+    if (own === undefined) {
+      throw new Error("the extension is not installed");
+    }
+    return join(extensions, own, "bin", "caisson");
+  }
+
   /** Removes every session, and the environments that outlive their windows. */
   private async removeSessions(): Promise<void> {
-    const extensions = join(this.directory, "extensions");
-    const own = (await readdir(extensions).catch(() => [])).find((n) =>
-      n.startsWith("caisson-dev.caisson-"),
-    );
-    if (own === undefined) {
-      return;
+    const program = await this.program().catch(() => undefined);
+    if (program === undefined) {
+      return; // nothing was installed
     }
-    const program = join(extensions, own, "bin", "caisson");
     const options = { env: this.environment };
     const { stdout } = await run(program, ["session", "list", "--json"], options);
     const { sessions } = JSON.parse(stdout) as { sessions: { id: string }[] };
@@ -196,6 +264,8 @@ export class Workbench {
 
 const editorSettings = {
   "chat.disableAIFeatures": true,
+  // Nothing is trusted at first, and nobody asks.
+  "security.workspace.trust.startupPrompt": "never",
   "workbench.startupEditor": "none",
   "workbench.secondarySideBar.defaultVisibility": "hidden",
   "workbench.reduceMotion": "on",

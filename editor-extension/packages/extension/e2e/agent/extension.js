@@ -14,7 +14,7 @@ exports.activate = async (context) => {
   caisson.onArtifact((artifact) => seen.artifacts.push(artifact));
 
   const operations = {
-    open: (options) => caisson.open(undefined, options),
+    open: (options, folder) => caisson.open(vscode.workspace.workspaceFolders[folder], options),
     call: (session, name, input) => caisson.call(session, name, input),
     start: (session, command, options) => caisson.start(session, command, options),
     seen: () => seen,
@@ -27,7 +27,14 @@ exports.activate = async (context) => {
       );
       return result.content.map((part) => part.value);
     },
-    command: (name, ...args) => vscode.commands.executeCommand(name, ...args).then(() => null),
+    edit: async (path) => {
+      await vscode.window.showTextDocument(vscode.Uri.file(path), { preview: false });
+    },
+    configure: async (name, value) => {
+      await vscode.workspace.getConfiguration().update(name, value ?? undefined, true);
+    },
+    problems: (path) =>
+      vscode.languages.getDiagnostics(vscode.Uri.file(path)).map(({ message }) => message),
   };
 
   const path = process.env.CAISSON_E2E_SOCKET;
