@@ -343,6 +343,33 @@ describe("in a real workbench", () => {
     await picture("deleted");
   });
 
+  it("keeps the folders of a window apart, and runs a call where it was confirmed", async () => {
+    agent.close();
+    await workbench.openWorkspace("project", "library");
+    await window.status.filter({ hasText: "Caisson" }).waitFor();
+    await window.command("Workspaces: Manage Workspace Trust");
+    await window.trust();
+    agent = await Agent.connect(workbench.socket);
+    expect(await workbench.services()).toEqual([]); // nothing needed one yet
+    activations.push(await window.activation("Caisson"));
+    const first = await agent.open("isolated", 0);
+    const second = await agent.open("local", 1);
+    expect(first.workspace).not.toBe(second.workspace);
+    const [project, library] = [join(workbench.folder, "a.txt"), join(workbench.library, "b.txt")];
+    await agent.edit(project);
+    await window.status.filter({ hasText: "isolated" }).waitFor();
+    await agent.edit(library);
+    await window.status.filter({ hasText: "local" }).waitFor();
+
+    const ran = agent.invokeTool("caisson_bash", { command: "pwd" });
+    await window.dialog.filter({ hasText: "In local (library):" }).waitFor();
+    await agent.edit(project);
+    await window.status.filter({ hasText: "isolated" }).waitFor();
+    await picture("folders");
+    await window.dialog.locator(".monaco-button", { hasText: "Yes" }).click();
+    expect((await ran).join()).toContain(workbench.library);
+  });
+
   it("is there at once", () => {
     console.info(`activated in ${activations.join(", ")} ms`);
     // It is below 100 where nothing else keeps the machine busy, which may be at any one.
