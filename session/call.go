@@ -81,10 +81,14 @@ func (x Execution) told() Execution {
 }
 
 const (
-	// callGrace is how much longer than the profile's timeout a call may take,
-	// so that a tool whose own limit is as long ends by that, which keeps its
-	// output. A caller's constraint has no grace.
+	// callGrace is how much longer than its limit a call may take whose command has
+	// a time of its own that ends by then: it goes on in the background after that,
+	// and what it has written is the answer. Every other call ends at its limit.
 	callGrace = 5 * time.Second
+	// commandTime is that time where the call does not say.
+	commandTime = 300 * time.Second
+	// maxCommandSeconds is the most that a call can say. Tools refuse more.
+	maxCommandSeconds = 3600
 	// maxCallID bounds a call's id, in bytes.
 	maxCallID = 256
 	// maxActorID bounds an actor's, in bytes: it is kept with its processes.
@@ -286,9 +290,9 @@ func (p *place) callWith(ctx context.Context, r CallRequest, callID string, read
 		Actor:          tool.Actor{ID: p.s.actorID(r.Actor), Kind: r.Actor.Kind},
 		MaxOutputBytes: limits.MaxOutputBytes,
 	}
-	budget := limits.Timeout + callGrace
-	if t := r.Constraints.Timeout; t > 0 {
-		budget = min(budget, t)
+	budget, err := p.budget(ctx, r)
+	if err != nil {
+		return tool.Result{}, err
 	}
 	if n := r.Constraints.MaxOutputBytes; n > 0 {
 		request.MaxOutputBytes = min(request.MaxOutputBytes, n)
@@ -303,6 +307,32 @@ func (p *place) callWith(ctx context.Context, r CallRequest, callID string, read
 		return tool.Result{}, err
 	}
 	return result, nil
+}
+
+// budget is the time that a call may take: the lowest limit of all, 0 is none.
+func (p *place) budget(ctx context.Context, r CallRequest) (time.Duration, error) {
+	limit := lower(p.toolLimits().Timeout, r.Constraints.Timeout)
+	group := tool.GroupOf(r.Name)
+	if limit == 0 || group != tool.GroupShell && group != tool.GroupGit {
+		return limit, nil
+	}
+	own, err := p.s.isOwn(ctx, r.Name)
+	if err != nil || own || commandLimit(group, r.Arguments) > limit {
+		return limit, err
+	}
+	return limit + callGrace, nil
+}
+
+// commandLimit is how long the call waits for its command by itself.
+func commandLimit(group tool.Group, arguments json.RawMessage) time.Duration {
+	var a struct {
+		Seconds float64 `json:"timeout_seconds"`
+	}
+	// What is no number the tool refuses.
+	if group != tool.GroupShell || json.Unmarshal(arguments, &a) != nil || a.Seconds <= 0 {
+		return commandTime
+	}
+	return time.Duration(min(a.Seconds, maxCommandSeconds) * float64(time.Second))
 }
 
 // mode decides the permission mode of a tool call.

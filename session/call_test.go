@@ -172,7 +172,7 @@ func TestConstraintsOfCalls(t *testing.T) {
 	s := r.start()
 	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "box", Constraints: session.Constraints{MaxOutputBytes: 500}})
 	got, err := s.request(session.CallRequest{SessionID: v.ID})
-	if err != nil || got.Timeout != time.Minute+5*time.Second || got.MaxOutputBytes != 500 {
+	if err != nil || got.Timeout != time.Minute || got.MaxOutputBytes != 500 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	got, err = s.request(session.CallRequest{SessionID: v.ID, Constraints: session.Constraints{Timeout: time.Second, MaxOutputBytes: 10, Scope: "tools"}})
@@ -180,7 +180,7 @@ func TestConstraintsOfCalls(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	got, err = s.request(session.CallRequest{SessionID: v.ID, Constraints: session.Constraints{Timeout: time.Hour, MaxOutputBytes: 1 << 20}})
-	if err != nil || got.Timeout != time.Minute+5*time.Second || got.MaxOutputBytes != 500 {
+	if err != nil || got.Timeout != time.Minute || got.MaxOutputBytes != 500 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	yes := true
@@ -189,6 +189,43 @@ func TestConstraintsOfCalls(t *testing.T) {
 	} {
 		_, err := s.request(session.CallRequest{SessionID: v.ID, Constraints: c})
 		wantKind(t, err, tool.Unsupported)
+	}
+}
+
+// A limit is exact, whoever set it. Only a command that gives up waiting by itself by
+// then has a moment more, since it goes on after that and what it wrote is the answer.
+func TestTimeOfCalls(t *testing.T) {
+	r := newRig(t)
+	r.write(r.config, `{"execution_environments": {"profiles": {"long": {"backend": "docker", "image": "a", "timeout": "5m"}}}}`)
+	s := r.start()
+	type c = session.Constraints
+	const grace = 5 * time.Second
+	for name, test := range map[string]struct {
+		session, call   c
+		tool, arguments string
+		want            time.Duration
+	}{
+		"the profile's":                      {c{}, c{}, "read_file", `{}`, 5 * time.Minute},
+		"the session's":                      {c{Timeout: time.Second}, c{}, "read_file", `{}`, time.Second},
+		"the session's for tools":            {c{Timeout: time.Second, Scope: "tools"}, c{}, "read_file", `{}`, time.Second},
+		"the call's":                         {c{Timeout: time.Minute}, c{Timeout: time.Second}, "write_file", `{}`, time.Second},
+		"above the session's":                {c{Timeout: time.Second}, c{Timeout: time.Minute}, "write_file", `{}`, time.Second},
+		"a command":                          {c{}, c{}, "bash", `{}`, 5*time.Minute + grace},
+		"of git":                             {c{}, c{}, "git", `{}`, 5*time.Minute + grace},
+		"longer than the session's":          {c{Timeout: time.Second}, c{}, "bash", `{}`, time.Second},
+		"longer by itself":                   {c{Timeout: 2 * time.Second}, c{}, "bash", `{"timeout_seconds": 3}`, 2 * time.Second},
+		"as long as the session's":           {c{Timeout: 2 * time.Second}, c{}, "bash", `{"timeout_seconds": 2}`, 2*time.Second + grace},
+		"as long as the call's":              {c{}, c{Timeout: 2 * time.Second}, "bash", `{"timeout_seconds": 2}`, 2*time.Second + grace},
+		"of git, which says nothing of time": {c{Timeout: 2 * time.Second}, c{}, "git", `{"timeout_seconds": 1}`, 2 * time.Second},
+		"no number":                          {c{Timeout: time.Second}, c{}, "bash", `{"timeout_seconds": "1"}`, time.Second},
+	} {
+		v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "long", Constraints: test.session})
+		if _, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: test.tool, Arguments: []byte(test.arguments), Constraints: test.call}); err != nil {
+			t.Fatal(name, err)
+		}
+		if got := r.world.lastTimeout(); got != test.want {
+			t.Errorf("%s: it has %v", name, got)
+		}
 	}
 }
 

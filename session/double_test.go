@@ -39,8 +39,9 @@ type world struct {
 	// refuse and lose are what the next calls of tools fail with: before they did
 	// anything, and after.
 	refuse, lose []error
-	called       []string // tools, in order
-	jobs         []ranJob // in order
+	called       []string      // tools, in order
+	timeout      time.Duration // of the last call
+	jobs         []ranJob      // in order
 	startErr     error
 }
 
@@ -182,6 +183,13 @@ func (w *world) opened() []backends.Binding {
 	return slices.Clone(w.opens)
 }
 
+// lastTimeout is the time that the last call of a tool was given.
+func (w *world) lastTimeout() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.timeout
+}
+
 func (w *world) set(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -244,7 +252,7 @@ func (e *doubleEnvironment) Call(ctx context.Context, r tool.Request) (tool.Resu
 		})
 		return err
 	}
-	e.w.set(func() { e.w.called = append(e.w.called, r.Name) })
+	e.w.set(func() { e.w.called, e.w.timeout = append(e.w.called, r.Name), r.Timeout })
 	if err := next(&e.w.refuse); err != nil {
 		return tool.Result{}, err
 	}

@@ -48,7 +48,7 @@ func (m *Manager) PublishArtifact(ctx context.Context, id, path string) (a artif
 		r, err := env.Call(ctx, tool.Request{
 			ID: "c-" + newID(), Name: presentArtifact, Arguments: arguments,
 			Actor: tool.Actor{ID: id, Kind: tool.ActorMain}, Mode: tool.ReadOnly,
-			Timeout: at.toolLimits().Timeout + callGrace,
+			Timeout: at.toolLimits().Timeout,
 		})
 		if err != nil {
 			return err
