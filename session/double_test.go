@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,6 +37,8 @@ type world struct {
 	noFiles                bool     // environments offer no FileSystem
 	exported               []string // tokens, in the order of their fetching
 	loseExports            int      // how many of the next snapshots are gone before they are fetched
+	// away are the profiles whose environments cannot be reached, and how that is told.
+	away map[string]error
 	// refuse and lose are what the next calls of tools fail with: before they did
 	// anything, and after.
 	refuse, lose []error
@@ -93,6 +96,9 @@ func (d *doubleBackend) Open(ctx context.Context, b backends.Binding, p backends
 	if len(w.fail) > 0 {
 		fail, w.fail = w.fail[0], w.fail[1:]
 	}
+	if away := w.away[b.Profile.Name]; away != nil {
+		fail = away
+	}
 	w.mu.Unlock()
 	if entered != nil {
 		entered <- struct{}{}
@@ -132,8 +138,8 @@ func (d *doubleBackend) Open(ctx context.Context, b backends.Binding, p backends
 func (d *doubleBackend) Remove(_ context.Context, b backends.Binding) error {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
-	if d.w.removeErr != nil {
-		return d.w.removeErr
+	if err := cmp.Or(d.w.away[b.Profile.Name], d.w.removeErr); err != nil {
+		return err
 	}
 	delete(d.w.places, b.Environment)
 	d.w.gone = append(d.w.gone, b.Environment)
@@ -161,6 +167,20 @@ func (w *world) env(identity, session string) *doubleEnvironment {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.places[identity].envs[session]
+}
+
+// last is the environment as its only session has opened it last; nil when it is gone.
+func (w *world) last(identity string) *doubleEnvironment {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := w.places[identity]
+	if at == nil {
+		return nil
+	}
+	for _, e := range at.envs {
+		return e
+	}
+	return nil
 }
 
 // lose removes an environment behind everybody's back.
@@ -369,7 +389,7 @@ func (e *doubleEnvironment) Detach(context.Context) error {
 func (e *doubleEnvironment) Shutdown(context.Context) error {
 	e.w.mu.Lock()
 	e.ended = true
-	err := e.w.shutdownErr
+	err := cmp.Or(e.w.away[e.b.Profile.Name], e.w.shutdownErr)
 	var ended []tool.Process
 	if err == nil {
 		for _, p := range e.at.processes {

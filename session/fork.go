@@ -102,7 +102,7 @@ func (m *Manager) branch(parent store.Session, id string) store.Session {
 // shared.
 func (m *Manager) branchPlace(parent store.Place, id string) store.Place {
 	p := parent
-	p.Root, p.Removed, p.Incarnation, p.Packs = "", false, "", slices.Clone(parent.Packs)
+	p.Root, p.Removed, p.Ended, p.Incarnation, p.Packs = "", false, false, "", slices.Clone(parent.Packs)
 	if !p.Profile.Shared {
 		p.Environment = p.Profile.Identity(m.store.ID(), id)
 	}

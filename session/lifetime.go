@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session/store"
 )
@@ -107,157 +106,58 @@ func (m *Manager) keep(ctx context.Context, l *live, cause error) error {
 }
 
 // closePlaces ends the session's part of its environments, the main one last, and
-// removes those that are not to be kept. The first that fails leaves the rest as
-// they are.
+// removes those that are not to be kept. One that cannot be ended keeps none of the
+// others; what was ended is known, so that closing again does what is left.
 func (s *live) closePlaces(ctx context.Context) error {
 	if err := s.quiet(ctx); err != nil {
 		return err
 	}
+	var left []unended
 	for _, p := range slices.Backward(s.places()) {
 		if err := p.close(ctx); err != nil {
-			return err
+			left = append(left, unended{p, err})
 		}
 	}
-	return nil
+	return s.unended(left, "closed")
 }
 
-// close ends the session's part of the environment, and removes the environment
-// unless it is to be kept.
-func (p *place) close(ctx context.Context) error {
-	env := p.current()
-	return p.withLockedEnvironment(ctx, p.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
-		others, err := p.others(false)
-		if err != nil {
-			return known(err)
-		}
-		kept := p.saved.Profile.Persistent || others
-		if env == nil && kept {
-			// Its worker may still run processes: it has to be reached to end them.
-			env, err = p.reach(ctx, backend, b)
-			if err != nil {
-				return err
-			}
-		}
-		if env != nil {
-			if err := p.shut(ctx, env); err != nil {
-				return err
-			}
-		}
-		if kept {
-			return nil
-		}
-		return p.remove(ctx, backend, b, false)
-	})
+// unended is a place that could not be ended, and why.
+type unended struct {
+	p   *place
+	err error
 }
 
-// withLockedEnvironment runs f when there is an environment, while nobody else
-// makes or removes it. One that is not known to have been created, and that no
-// other session is bound to, is forgotten after unfinished has succeeded.
-func (p *place) withLockedEnvironment(ctx context.Context, unfinished func(context.Context) error, f func(b backends.Binding, backend backends.Backend) error) (err error) {
-	st := p.s.m.store
-	lock, err := st.LockEnvironment(ctx, p.identity())
-	if err != nil {
-		return known(err)
-	}
-	defer func() { err = errors.Join(err, lock.Release()) }()
-	is, err := st.Provisioned(p.identity())
-	if err != nil {
-		return known(err)
-	}
-	if !is {
-		others, err := p.others(true)
-		if err != nil || others {
-			return known(err)
-		}
-		if err := unfinished(ctx); err != nil {
-			return err
-		}
-		return known(st.RemoveEnvironment(p.identity()))
-	}
-	backend, err := p.backend()
-	if err != nil {
-		return err
-	}
-	b, err := p.binding()
-	if err != nil {
-		return err
-	}
-	return f(b, backend)
+func (u unended) String() string {
+	return fmt.Sprintf("the %s environment %s of the profile %q: %v", u.p.saved.Profile.Backend, u.p.identity(), u.p.saved.Profile.Name, u.err)
 }
 
-// removeUnfinished removes what there may be of an environment whose creation was
-// begun and never ended: a service was killed in the middle of it.
-func (p *place) removeUnfinished(ctx context.Context) error {
-	begun, err := p.s.m.store.Described(p.identity())
-	if err != nil || !begun {
-		return known(err)
+// unended is the error of places that could not be ended; nil for none. How says what
+// was to become of them.
+func (s *live) unended(left []unended, how string) error {
+	if len(left) == 0 {
+		return nil
 	}
-	backend, err := p.backend()
-	if err != nil {
-		return err
+	first := left[0]
+	all := len(s.places())
+	if all == 1 {
+		return at(first.p.saved.Profile, first.err)
 	}
-	b, err := p.binding()
-	if err != nil {
-		return err
+	told := &tool.Error{Kind: tool.KindOf(first.err)}
+	if e, ok := errors.AsType[*tool.Error](first.err); ok {
+		told.Path, told.Hint = e.Path, e.Hint
 	}
-	return known(backend.Remove(ctx, b))
-}
-
-// reach connects to an environment that is only opened to be ended. One that is
-// gone is nil and no error.
-func (p *place) reach(ctx context.Context, backend backends.Backend, b backends.Binding) (backends.Environment, error) {
-	// Its processes have their variables already.
-	env, err := backend.Open(ctx, b, nil)
-	if tool.KindOf(err) == tool.EnvironmentLost {
-		return nil, nil
+	whats, causes := make([]string, len(left)), make([]error, len(left))
+	for i, u := range left {
+		whats[i], causes[i] = u.String(), u.err
 	}
-	if err != nil {
-		return nil, known(err)
+	told.Message = fmt.Sprintf("%d of the %d environments of the session %q could not be %s: %s", len(left), all, s.id, how, strings.Join(whats, "; "))
+	told.Err = errors.Join(causes...)
+	again := "close it again, which does what is left; session/delete with force forgets what cannot be reached."
+	if how == "deleted" {
+		again = "delete it again, which does what is left; with force, what cannot be reached is forgotten, and backend/prune removes it once it can be."
 	}
-	return env, nil
-}
-
-// shut ends the session's processes and worker. The last events still reach
-// the sink.
-func (p *place) shut(ctx context.Context, env backends.Environment) error {
-	ctx, cancel := context.WithTimeout(ctx, p.saved.Profile.ShutdownTimeout)
-	defer cancel()
-	// What is gone already needs no end.
-	if err := env.Shutdown(ctx); err != nil && tool.KindOf(err) != tool.EnvironmentLost {
-		return known(err)
-	}
-	p.release()
-	err := env.Detach(ctx)
-	p.stopPump(ctx)
-	return known(err)
-}
-
-// remove removes the environment and everything that is known about it. With forget
-// the session is forgotten next, and may be before.
-func (p *place) remove(ctx context.Context, backend backends.Backend, b backends.Binding, forget bool) error {
-	s := p.s
-	if err := backend.Remove(ctx, b); err != nil {
-		return known(err)
-	}
-	// Saved before the mark goes: a crash in between must not make an empty
-	// environment of a removed one.
-	s.mu.Lock()
-	p.saved.Removed = true
-	s.mu.Unlock()
-	err := s.save()
-	if forget && (tool.IsDiskFull(err) || errors.Is(err, errLeft)) {
-		// Nothing can be saved. What is forgotten instead is not made anew either,
-		// and makes room.
-		err = s.erase()
-	}
-	if err != nil {
-		return known(err)
-	}
-	return known(s.m.store.RemoveEnvironment(p.identity()))
-}
-
-func (p *place) others(closed bool) (bool, error) {
-	return p.s.m.others(p.s.id, p.saved, closed)
+	told.Hint = strings.TrimSpace(told.Hint + " The session is kept: " + again)
+	return at(first.p.saved.Profile, told)
 }
 
 // others reports whether another session is bound to the place's environment;
@@ -306,129 +206,37 @@ func (m *Manager) deleteOwned(ctx context.Context, l *live, force bool) (left st
 		return "", m.keep(ctx, l, err)
 	}
 	unquiet := err
-	var remains []string
+	var (
+		remains []string
+		kept    []unended
+		errs    []error
+	)
 	for _, p := range slices.Backward(l.places()) {
 		err := unquiet
 		if err == nil {
 			err = p.delete(ctx, true)
 		}
+		if err != nil && force {
+			err = p.removeAnyway(ctx, err)
+		}
 		switch {
 		case err == nil:
-			continue
 		case !force:
-			return "", m.keep(ctx, l, err)
+			kept = append(kept, unended{p, err})
+		default:
+			remains = append(remains, fmt.Sprintf("The %s environment %s of the session %q could not be removed and may still exist: %v",
+				p.saved.Profile.Backend, p.identity(), l.id, err))
+			errs = append(errs, p.forgetEnvironment(ctx))
 		}
-		if err = p.removeAnyway(ctx, err); err == nil {
-			continue
-		}
-		remains = append(remains, fmt.Sprintf("The %s environment %s of the session %q could not be removed and may still exist: %v",
-			p.saved.Profile.Backend, p.identity(), l.id, err))
-		if err := p.forgetEnvironment(ctx); err != nil {
-			return strings.Join(remains, "\n"), known(err)
-		}
+	}
+	if err := errors.Join(l.unended(kept, "deleted"), errors.Join(errs...)); err != nil {
+		return strings.Join(remains, "\n"), m.keep(ctx, l, err)
 	}
 	l.mu.Lock()
 	l.become(StateClosed, nil)
 	l.mu.Unlock()
 	m.remove(l)
-	err = known(errors.Join(l.erase(), l.lock.Release()))
+	err = known(errors.Join(l.forgetAll(ctx), l.lock.Release()))
 	l.releasePlugins(ctx)
 	return strings.Join(remains, "\n"), err
-}
-
-// delete removes the environment unless another session is bound to it, which
-// then only loses this session's part. With forget the session is to be forgotten
-// next.
-func (p *place) delete(ctx context.Context, forget bool) error {
-	if p.saved.Removed {
-		return p.forgetRemoved(ctx)
-	}
-	env := p.current()
-	return p.withLockedEnvironment(ctx, p.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
-		return p.endPart(ctx, env, b, backend, p.saved.Profile.Persistent, forget)
-	})
-}
-
-// endPart ends the session's part of its environment, and removes that unless
-// another session is bound to it; closed ones count with all. Forget is as in remove.
-// The environment is locked.
-func (p *place) endPart(ctx context.Context, env backends.Environment, b backends.Binding, backend backends.Backend, all, forget bool) error {
-	others, err := p.others(all)
-	if err != nil {
-		return known(err)
-	}
-	if env == nil && others {
-		env, err = p.reach(ctx, backend, b)
-		if err != nil {
-			return err
-		}
-	}
-	if env != nil {
-		if err := p.shut(ctx, env); err != nil {
-			return err
-		}
-	}
-	if others {
-		return nil
-	}
-	return p.remove(ctx, backend, b, forget)
-}
-
-// forgetRemoved forgets an environment that was removed, where a service was killed
-// before it had done so.
-func (p *place) forgetRemoved(ctx context.Context) (err error) {
-	lock, err := p.s.m.store.LockEnvironment(ctx, p.identity())
-	if err != nil {
-		return known(err)
-	}
-	defer func() { err = errors.Join(err, lock.Release()) }()
-	// A shared one may have been made anew by others.
-	others, err := p.others(true)
-	if err == nil && !others {
-		err = p.s.m.store.RemoveEnvironment(p.identity())
-	}
-	return known(err)
-}
-
-// removeAnyway removes an environment in which something could not be ended, and
-// that with it, unless another session is bound to it. It returns why something
-// may be left: the cause, and what the removal failed of.
-func (p *place) removeAnyway(ctx context.Context, cause error) error {
-	if env := p.release(); env != nil {
-		if err := env.Detach(ctx); err != nil {
-			p.s.m.log.Warn("an environment that is removed could not be detached", "session", p.s.id, "error", err)
-		}
-	}
-	left := cause
-	err := p.withLockedEnvironment(ctx, p.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
-		others, err := p.others(p.saved.Profile.Persistent)
-		if err != nil || others {
-			return err
-		}
-		if err := p.remove(ctx, backend, b, true); err != nil {
-			return err
-		}
-		left = nil
-		return nil
-	})
-	if err != nil && err.Error() == cause.Error() {
-		return cause // it is what failed before
-	}
-	return errors.Join(left, err)
-}
-
-// forgetEnvironment lets go of an environment that could not be removed. What
-// it kept on this machine stays for inspection when others are bound to it.
-func (p *place) forgetEnvironment(ctx context.Context) error {
-	if env := p.release(); env != nil {
-		if err := env.Detach(ctx); err != nil {
-			p.s.m.log.Warn("an environment that is forgotten could not be detached", "session", p.s.id, "error", err)
-		}
-	}
-	p.stopPump(ctx)
-	others, err := p.others(true)
-	if err != nil || others {
-		return err
-	}
-	return p.s.m.store.RemoveEnvironment(p.identity())
 }

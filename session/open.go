@@ -128,7 +128,7 @@ func (m *Manager) undo(l *live, cause error) error {
 	l.become(StateClosed, cause)
 	l.mu.Unlock()
 	m.remove(l)
-	err = errors.Join(l.erase(), l.lock.Release())
+	err = errors.Join(l.forgetAll(context.Background()), l.lock.Release())
 	if err != nil {
 		m.log.Warn("a session that could not be opened was not wholly forgotten", "session", l.id, "error", err)
 	}
@@ -144,16 +144,14 @@ func (s *live) drop() error {
 	defer cancel()
 	// A creation that failed has left nothing.
 	nothing := func(context.Context) error { return nil }
+	var errs []error
 	for _, p := range slices.Backward(s.places()) {
 		env := p.current()
-		err := p.withLockedEnvironment(ctx, nothing, func(b backends.Binding, backend backends.Backend) error {
+		errs = append(errs, p.withLockedEnvironment(ctx, nothing, func(b backends.Binding, backend backends.Backend) error {
 			return p.endPart(ctx, env, b, backend, true, true)
-		})
-		if err != nil {
-			return err
-		}
+		}))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // resume opens a session of the state directory as it was saved.
@@ -176,8 +174,9 @@ func (m *Manager) resume(ctx context.Context, saved store.Session, r OpenRequest
 	if err != nil {
 		return Session{}, known(errors.Join(err, lock.Release()))
 	}
-	saved.Closed, saved.Removed, saved.Failure = false, false, nil
+	saved.Closed, saved.Removed, saved.Ended, saved.Failure = false, false, false, nil
 	for i, p := range saved.Places {
+		saved.Places[i].Ended = false
 		// Another one is missed when something wants to run in it.
 		saved.Places[i].Removed = p.Removed && !onHost(saved.Folder, p.Profile)
 	}

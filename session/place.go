@@ -23,6 +23,10 @@ type place struct {
 	// lists are the commands that the place's profile allows and denies.
 	lists func() (*guard.Lists, error)
 
+	// marked says that the environment was removed and its record is still to go; only
+	// the end of the session has it.
+	marked bool
+
 	// The members below are guarded by the session's mu, which also orders what the
 	// sink is told. Of saved, the profile and the identity never change and may be
 	// read without it.

@@ -18,6 +18,9 @@ type Place struct {
 	// Removed says that the environment was removed, such as when the session was
 	// closed.
 	Removed bool `json:"removed,omitempty"`
+	// Ended says that the session's part of an environment that stays was ended, when
+	// the session was closed, so that it need not be reached for that again.
+	Ended bool `json:"ended,omitempty"`
 	// Incarnation is that of the shared environment when the session was first
 	// in it, so that one that was removed and made anew by others is not taken
 	// for it.
