@@ -32,6 +32,13 @@ export class Agent {
   private readonly waiting = new Map<number, (answer: Answer) => void>();
 
   private constructor(private readonly socket: Socket) {
+    socket.on("error", () => undefined); // its end follows
+    socket.on("close", () => {
+      for (const [id, answer] of this.waiting) {
+        answer({ id, error: { message: "The agent is gone, with its window." } });
+      }
+      this.waiting.clear();
+    });
     createInterface({ input: socket }).on("line", (line) => {
       const answer = JSON.parse(line) as Answer;
       this.waiting.get(answer.id)?.(answer);
@@ -51,6 +58,16 @@ export class Agent {
         return undefined;
       }
     });
+  }
+
+  /** The names of the window's folders. */
+  folders(): Promise<string[]> {
+    return this.ask("folders");
+  }
+
+  /** Gives the window that folder behind its first one or, without one, takes it away. */
+  setSecondFolder(path?: string): Promise<boolean> {
+    return this.ask("setSecondFolder", path ?? null);
   }
 
   /** The session of the current folder or, by its number, of another one. */
@@ -97,6 +114,9 @@ export class Agent {
   private async ask<T>(op: string, ...args: unknown[]): Promise<T> {
     const id = ++this.next;
     const answer = await new Promise<Answer>((resolve) => {
+      if (this.socket.destroyed) {
+        throw new Error("The agent is gone, with its window.");
+      }
       this.waiting.set(id, resolve);
       this.socket.write(`${JSON.stringify({ id, op, args })}\n`);
     });

@@ -1,11 +1,15 @@
 /** How long a condition of a busy workbench may take, in ms. */
-const patience = 60_000;
+const longest = 90_000;
 
 /** How often it is looked at, in ms. */
 const interval = 50;
 
 /** Waits until probe gives a value, and returns it. */
-export async function until<T>(what: string, probe: () => Promise<T | undefined>): Promise<T> {
+export async function until<T>(
+  what: string,
+  probe: () => Promise<T | undefined>,
+  patience = longest,
+): Promise<T> {
   const end = Date.now() + patience;
   for (;;) {
     const value = await probe();

@@ -8,7 +8,7 @@ export default defineConfig({
     sequence: { concurrent: false, shuffle: false },
     bail: 1,
     // It ends a test that would hang; each wait has its own, shorter limit.
-    testTimeout: 180_000,
+    testTimeout: 300_000,
     hookTimeout: 300_000,
   },
 });

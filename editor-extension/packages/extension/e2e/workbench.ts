@@ -27,17 +27,17 @@ export class Workbench {
   /** Another folder, which only the window of the workspace file shows. */
   readonly library: string;
   readonly configuration: string;
-  readonly socket: string;
   page!: Page;
   private server: ChildProcess | undefined;
   private browser: BrowserContext | undefined;
   private address = "";
+  /** How many windows there were: each one's agent listens on a socket of its own. */
+  private windows = 0;
 
   private constructor(private readonly directory: string) {
     this.folder = join(directory, "project");
     this.library = join(directory, "library");
     this.configuration = join(directory, "config", "caisson", "config.json");
-    this.socket = join(directory, "agent.sock");
   }
 
   /** Installs the extensions and opens the window. */
@@ -54,6 +54,15 @@ export class Workbench {
     return workbench;
   }
 
+  private get sockets(): string {
+    return join(this.directory, "agents");
+  }
+
+  /** Where the agent of the window that is open listens, or will. */
+  get socket(): string {
+    return join(this.sockets, String(this.windows));
+  }
+
   /** The state, data and configuration directories of this workbench alone. */
   private get environment(): NodeJS.ProcessEnv {
     return {
@@ -62,7 +71,7 @@ export class Workbench {
       XDG_STATE_HOME: join(this.directory, "state"),
       XDG_DATA_HOME: join(this.directory, "data"),
       XDG_RUNTIME_DIR: join(this.directory, "run"),
-      CAISSON_E2E_SOCKET: this.socket,
+      CAISSON_E2E_SOCKETS: this.sockets,
       // No registry is asked.
       EXTENSIONS_GALLERY: '{"serviceUrl":"","itemUrl":"","resourceUrlTemplate":""}',
     };
@@ -81,6 +90,7 @@ export class Workbench {
     await mkdir(settings, { recursive: true });
     await mkdir(this.folder);
     await mkdir(this.library);
+    await mkdir(this.sockets);
     await writeFile(join(this.folder, "a.txt"), "");
     await writeFile(join(this.library, "b.txt"), "");
     await mkdir(join(this.directory, "run"), { mode: 0o700 });
@@ -138,18 +148,17 @@ export class Workbench {
         "--disable-sync",
       ],
     });
-    this.browser.setDefaultTimeout(60_000);
+    this.browser.setDefaultTimeout(90_000);
     this.page = this.browser.pages()[0] ?? (await this.browser.newPage());
     await this.enter();
   }
 
-  /** Opens the project and the library in one window, by a workspace file. */
+  /** Opens folders of the directory in one window, by a workspace file. */
   async openWorkspace(...names: string[]): Promise<void> {
     await this.leave();
     const file = join(this.directory, "two.code-workspace");
     await writeFile(file, JSON.stringify({ folders: names.map((path) => ({ path })) }));
-    await this.page.goto(`${this.address}/?workspace=${encodeURIComponent(file)}`);
-    await this.page.locator(".monaco-workbench").waitFor();
+    await this.show(`/?workspace=${encodeURIComponent(file)}`);
   }
 
   /** Leaves the window, whose service ends. */
@@ -162,14 +171,25 @@ export class Workbench {
 
   /** Opens the window of the project again. */
   async enter(): Promise<void> {
-    await this.page.goto(`${this.address}/?folder=${encodeURIComponent(this.folder)}`);
-    await this.page.locator(".monaco-workbench").waitFor();
+    await this.show(`/?folder=${encodeURIComponent(this.folder)}`);
   }
 
   /** Reloads the window, as a person would. */
   async reload(): Promise<void> {
+    await this.nextWindow();
     await this.page.reload();
     await this.page.locator(".monaco-workbench").waitFor();
+  }
+
+  private async show(path: string): Promise<void> {
+    await this.nextWindow();
+    await this.page.goto(this.address + path);
+    await this.page.locator(".monaco-workbench").waitFor();
+  }
+
+  private async nextWindow(): Promise<void> {
+    this.windows++;
+    await writeFile(join(this.sockets, "window"), String(this.windows));
   }
 
   /** The services that run for this workbench, by process id. */
@@ -181,7 +201,7 @@ export class Workbench {
         readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => ""),
         readFile(`/proc/${pid}/environ`, "utf8").catch(() => ""),
       ]);
-      const ours = environment.includes(`CAISSON_E2E_SOCKET=${this.socket}`);
+      const ours = environment.includes(`CAISSON_E2E_SOCKETS=${this.sockets}\0`);
       if (program.endsWith("/caisson") && line.split("\0")[1] === "serve" && ours) {
         found.push(Number(pid));
       }

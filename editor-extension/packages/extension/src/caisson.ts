@@ -1,4 +1,5 @@
 import * as vscode from "vscode";
+import { openFolders } from "./editor/folders.js";
 import { Log } from "./editor/log.js";
 import { Artifacts } from "./model/artifacts.js";
 import { Processes } from "./model/processes.js";
@@ -52,7 +53,7 @@ export class Caisson implements vscode.Disposable {
       listen: (connection) => this.listen(connection),
       log: (line) => this.log.info(line),
     });
-    this.sessions = new Sessions(this.service, extension.workspaceState);
+    this.sessions = new Sessions(this.service, extension.workspaceState, openFolders);
     this.processes = new Processes(this.service, this.sessions);
     this.artifacts = new Artifacts(this.service);
   }

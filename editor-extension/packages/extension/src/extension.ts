@@ -44,6 +44,7 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
   });
   const fileView = vscode.window.createTreeView("caisson.files", { treeDataProvider: fileTree });
   const views = [sessionView, processView, artifactView, fileView];
+  const begin = () => (views.some((view) => view.visible) ? look(caisson) : takeUp(caisson));
   context.subscriptions.push(
     caisson,
     terminals,
@@ -94,11 +95,14 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
     ...registerLanguageModelTools(caisson),
     vscode.workspace.onDidGrantWorkspaceTrust(() => {
       // What could not start before is no failure any more.
-      void caisson.service.stop().then(() => {
-        const seen = views.some((view) => view.visible);
-        return seen ? look(caisson) : takeUp(caisson);
-      });
+      void caisson.service.stop().then(begin);
     }),
+    // A window of a workspace file has none at first.
+    vscode.workspace.onDidChangeWorkspaceFolders(() => {
+      caisson.sessions.foldersChanged();
+      void begin();
+    }),
+    vscode.window.onDidChangeActiveTextEditor(() => fileTree.follow()),
   );
   void takeUp(caisson);
   return exportedApi(caisson);

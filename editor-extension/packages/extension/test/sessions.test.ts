@@ -27,7 +27,7 @@ function opening(listed: Session[] = [], count = { n: 0 }): Script {
 describe("Sessions", () => {
   it("opens one session for a folder, however many ask at the same time", async () => {
     const { service, services } = testService([opening()]);
-    const sessions = new Sessions(service, new TestMemory());
+    const sessions = new Sessions(service, new TestMemory(), () => [folder]);
     const [a, b] = await Promise.all([sessions.forFolder(folder), sessions.forFolder(folder)]);
     expect(a.id).toBe(b.id);
     expect(services[0]?.askedFor("session/open")).toHaveLength(1);
@@ -36,7 +36,7 @@ describe("Sessions", () => {
 
   it("never moves a session to another profile: it opens a new one", async () => {
     const { service } = testService([opening()]);
-    const sessions = new Sessions(service, new TestMemory());
+    const sessions = new Sessions(service, new TestMemory(), () => [folder]);
     const first = await sessions.forFolder(folder);
     const second = await sessions.openNew(folder, { profile: "isolated" });
     expect(second.id).not.toBe(first.id);
@@ -48,11 +48,11 @@ describe("Sessions", () => {
   it("resumes a folder's session by its id in the next window", async () => {
     const memory = new TestMemory();
     const first = testService([opening()]);
-    const before = await new Sessions(first.service, memory).forFolder(folder);
+    const before = await new Sessions(first.service, memory, () => [folder]).forFolder(folder);
     await first.service.stop();
 
     const second = testService([opening([before])]);
-    const sessions = new Sessions(second.service, memory);
+    const sessions = new Sessions(second.service, memory, () => [folder]);
     expect(sessions.rememberedOf(folder)).toMatchObject({ id: before.id, profile: "local" });
     expect((await sessions.forFolder(folder)).id).toBe(before.id);
     await second.service.stop();
@@ -61,7 +61,7 @@ describe("Sessions", () => {
   it("takes its sessions up again after a crash, with their processes", async () => {
     const known = session("s1", { profile: "isolated" });
     const { service, services } = testService([opening(), opening([known]), opening([known])]);
-    const sessions = new Sessions(service, new TestMemory());
+    const sessions = new Sessions(service, new TestMemory(), () => [folder]);
     const processes = new Processes(service, sessions);
     await sessions.openNew(folder);
     services[0]?.crash();
@@ -76,7 +76,7 @@ describe("Sessions", () => {
     const both = [session("s1"), session("s2", { profile: "isolated" })];
     const { service, services } = testService([opening(), opening(both)]);
     const memory = new TestMemory();
-    const sessions = new Sessions(service, memory);
+    const sessions = new Sessions(service, memory, () => [folder]);
     await sessions.openNew(folder);
     await sessions.openNew(folder, { profile: "isolated" });
     services[0]?.crash();
@@ -102,10 +102,56 @@ describe("Sessions", () => {
         },
       },
     ]);
-    const sessions = new Sessions(service, memory);
+    const sessions = new Sessions(service, memory, () => [folder]);
     await sessions.ready();
     expect(sessions.get("s1")?.state).toBe("ready");
     expect(memory.kept.get("caisson.open")).toEqual([]);
+    await service.stop();
+  });
+
+  it("has the sessions of the folders that the window has, also when these come later", async () => {
+    const memory = new TestMemory();
+    const other = "file:///work/library";
+    await memory.update("caisson.sessions", {
+      [folder]: { id: "s1", profile: "local", backend: "local" },
+      [other]: { id: "s2", profile: "local", backend: "local" },
+    });
+    const bound = { state: "bound" } as const;
+    const { service, services } = testService([
+      opening([session("s1", bound), session("s2", bound)]),
+    ]);
+    const folders: string[] = [];
+    const sessions = new Sessions(service, memory, () => folders);
+    const asked = () =>
+      services[0]?.askedFor("session/open").map((p) => (p as { sessionId: string }).sessionId);
+    let changes = 0;
+    sessions.onDidChange(() => void changes++);
+    await sessions.ready();
+    expect(asked()).toEqual([]);
+    expect(sessions.isUsed("s1")).toBe(false);
+
+    for (const [come, expected] of [
+      [folder, ["s1"]],
+      [other, ["s1", "s2"]],
+    ] as const) {
+      folders.push(come);
+      changes = 0;
+      sessions.foldersChanged();
+      expect(changes).toBe(1);
+      await sessions.ready();
+      expect(asked()).toEqual(expected);
+    }
+    expect(sessions.isUsed("s2")).toBe(true);
+
+    folders.pop();
+    sessions.foldersChanged();
+    await sessions.ready();
+    expect(sessions.isUsed("s2")).toBe(false);
+    // It comes back with its folder, and is open still.
+    folders.push(other);
+    sessions.foldersChanged();
+    expect((await sessions.forFolder(other)).id).toBe("s2");
+    expect(asked()).toEqual(["s1", "s2", "s2"]); // the last one with its environment
     await service.stop();
   });
 
@@ -127,7 +173,7 @@ describe("Sessions", () => {
         },
       },
     ]);
-    const sessions = new Sessions(service, memory);
+    const sessions = new Sessions(service, memory, () => [folder]);
     await service.ensure();
     await eventually(() => sessions.get("s1")?.state === "failed");
     expect(sessions.get("s1")?.error).toEqual({
@@ -144,7 +190,7 @@ describe("Sessions", () => {
 
   it("gives the session of an id, and no other one in its place", async () => {
     const { service, services } = testService([opening([session("s1", { state: "bound" })])]);
-    const sessions = new Sessions(service, new TestMemory());
+    const sessions = new Sessions(service, new TestMemory(), () => [folder]);
     expect(await sessions.open("s1")).toMatchObject({ id: "s1", state: "ready" });
     await sessions.delete("s1");
     await expect(sessions.open("s1")).rejects.toMatchObject({ data: { kind: "sessionNotFound" } });
@@ -166,7 +212,7 @@ describe("Sessions", () => {
       },
     };
     const { service } = testService([script]);
-    sessions = new Sessions(service, new TestMemory());
+    sessions = new Sessions(service, new TestMemory(), () => [folder]);
     await sessions.ready();
     await expect(sessions.delete("s1")).rejects.toThrow("cannot be reached");
     expect(sessions.endOf("s1")).toBeUndefined();
@@ -178,7 +224,7 @@ describe("Sessions", () => {
 
   it("asks for no processes of a session that was only bound: that would make its environment", async () => {
     const { service, services } = testService([opening()]);
-    const sessions = new Sessions(service, new TestMemory());
+    const sessions = new Sessions(service, new TestMemory(), () => [folder]);
     new Processes(service, sessions);
     await sessions.forFolder(folder, { connect: false });
     expect(services[0]?.askedFor("process/list")).toEqual([]);
@@ -199,7 +245,7 @@ describe("Sessions", () => {
       },
     };
     const { service, services } = testService([script], { listen: (c) => sessions.listen(c) });
-    sessions = new Sessions(service, memory);
+    sessions = new Sessions(service, memory, () => [folder]);
     await service.ensure();
     tell = (changed) => services[0]?.notify("session/changed", { session: changed });
     await expect(sessions.openNew(folder)).rejects.toThrow("no such image");
@@ -211,7 +257,7 @@ describe("Sessions", () => {
   it("forgets a deleted session", async () => {
     const memory = new TestMemory();
     const { service } = testService([opening()]);
-    const sessions = new Sessions(service, memory);
+    const sessions = new Sessions(service, memory, () => [folder]);
     const { id } = await sessions.forFolder(folder);
     await sessions.delete(id);
     expect(sessions.list()).toEqual([]);
@@ -233,7 +279,10 @@ describe("Processes", () => {
       }),
     };
     const { service } = testService([script]);
-    const processes = new Processes(service, new Sessions(service, new TestMemory()));
+    const processes = new Processes(
+      service,
+      new Sessions(service, new TestMemory(), () => [folder]),
+    );
     await service.ensure();
     await processes.refresh("s1");
     expect(processes.ofSession("s1").map((p) => p.id)).toEqual(["second", "first", "over"]);
@@ -248,7 +297,7 @@ describe("Processes", () => {
     let processes!: Processes;
     const script = { ...opening(), "process/list": () => ({ processes: [] }) };
     const { service, services } = testService([script], { listen: (c) => processes.listen(c) });
-    processes = new Processes(service, new Sessions(service, new TestMemory()));
+    processes = new Processes(service, new Sessions(service, new TestMemory(), () => [folder]));
     await service.ensure();
     services[0]?.notify("process/event", { type: "started", process: process("p1") });
     services[0]?.notify("process/event", {

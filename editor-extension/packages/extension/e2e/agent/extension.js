@@ -1,9 +1,11 @@
 // An agent that does what it is told over a socket: one JSON object a line each way,
 // {id, op, args} and {id, result} or {id, error}. It reaches Caisson as any other
-// extension does.
+// extension does. Each window has a socket of its own, by the number that stands in
+// the file "window" while it starts: nobody reaches the agent of one that was left.
 const { createServer } = require("node:net");
 const { createInterface } = require("node:readline");
-const { rmSync } = require("node:fs");
+const { readFileSync } = require("node:fs");
+const { join } = require("node:path");
 const vscode = require("vscode");
 
 exports.activate = async (context) => {
@@ -13,8 +15,26 @@ exports.activate = async (context) => {
   caisson.onProcess((event) => seen.processes.push(event));
   caisson.onArtifact((artifact) => seen.artifacts.push(artifact));
 
+  const folderAt = (number) => {
+    if (number < 0) {
+      return undefined; // the current one
+    }
+    const folder = vscode.workspace.workspaceFolders?.[number];
+    if (folder === undefined) {
+      throw new Error(`the window has no folder number ${number}`);
+    }
+    return folder;
+  };
+
   const operations = {
-    open: (options, folder) => caisson.open(vscode.workspace.workspaceFolders[folder], options),
+    folders: () => (vscode.workspace.workspaceFolders ?? []).map(({ name }) => name),
+    // The window has this folder behind its first one, or none but the first.
+    setSecondFolder: (path) => {
+      const count = vscode.workspace.workspaceFolders.length - 1;
+      const added = path === null ? [] : [{ uri: vscode.Uri.file(path) }];
+      return vscode.workspace.updateWorkspaceFolders(1, count, ...added);
+    },
+    open: (options, folder) => caisson.open(folderAt(folder), options),
     call: (session, name, input) => caisson.call(session, name, input),
     start: (session, command, options) => caisson.start(session, command, options),
     seen: () => seen,
@@ -37,8 +57,8 @@ exports.activate = async (context) => {
       vscode.languages.getDiagnostics(vscode.Uri.file(path)).map(({ message }) => message),
   };
 
-  const path = process.env.CAISSON_E2E_SOCKET;
-  rmSync(path, { force: true });
+  const sockets = process.env.CAISSON_E2E_SOCKETS;
+  const path = join(sockets, readFileSync(join(sockets, "window"), "utf8"));
   const server = createServer((socket) => {
     createInterface({ input: socket }).on("line", async (line) => {
       const { id, op, args } = JSON.parse(line);

@@ -167,6 +167,8 @@ export interface FileNode {
 export class FileTree implements vscode.TreeDataProvider<FileNode> {
   private readonly changed = new vscode.EventEmitter<void>();
   readonly onDidChangeTreeData = this.changed.event;
+  /** The session whose files are shown, by id. */
+  private shown: string | undefined;
 
   constructor(
     private readonly files: EnvironmentFiles,
@@ -180,8 +182,16 @@ export class FileTree implements vscode.TreeDataProvider<FileNode> {
     this.changed.fire();
   }
 
+  /** Shows the files of another session when the current folder has become another. */
+  follow(): void {
+    if (this.session()?.id !== this.shown) {
+      this.refresh();
+    }
+  }
+
   async getChildren(parent?: FileNode): Promise<FileNode[]> {
     const session = this.session();
+    this.shown = session?.id;
     // An environment that is not there yet is not made by a look at its files.
     if (session === undefined || session.state !== "ready") {
       return [];

@@ -2,8 +2,7 @@ import type { Artifact, ProcessEventParams, Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { CaissonApi } from "../api.js";
 import type { Caisson } from "../caisson.js";
-import { ServiceError } from "../service/errors.js";
-import { currentFolder, keyOf } from "./folders.js";
+import { folderOfCall, keyOf } from "./folders.js";
 
 /** What other extensions get. */
 export function exportedApi(caisson: Caisson): CaissonApi {
@@ -20,14 +19,12 @@ export function exportedApi(caisson: Caisson): CaissonApi {
     version: 1,
     onProcess: processes.event,
     onArtifact: artifacts.event,
-    open: async (folder = currentFolder(), options = {}) => {
-      if (folder === undefined) {
-        throw new ServiceError("The window has no folder that a session could belong to.");
-      }
+    open: async (folder, options = {}) => {
+      const key = keyOf(folder ?? (await folderOfCall()));
       const { profile, token } = options;
       return profile === undefined
-        ? caisson.sessions.forFolder(keyOf(folder), { token })
-        : caisson.sessions.openNew(keyOf(folder), { profile, token });
+        ? caisson.sessions.forFolder(key, { token })
+        : caisson.sessions.openNew(key, { profile, token });
     },
     call: async (session, name, input, options = {}) => {
       const { token, ...others } = options;

@@ -4,8 +4,8 @@ import type { Caisson } from "../caisson.js";
 import { Decisions } from "../model/decisions.js";
 import { callText, excerpt, inList, inQuestion, keepSpaces } from "../model/question.js";
 import { name } from "../model/shown.js";
-import { ServiceError, serviceError } from "../service/errors.js";
-import { currentFolder, keyOf } from "./folders.js";
+import { serviceError } from "../service/errors.js";
+import { folderOfCall, keyOf } from "./folders.js";
 import { sentence } from "./report.js";
 import { folderName } from "./sessionTree.js";
 
@@ -88,11 +88,8 @@ class SessionTool implements vscode.LanguageModelTool<Record<string, unknown>> {
   /** The session of the current folder, whose environment is made only by the call. */
   private async sessionHere(token: vscode.CancellationToken): Promise<Session> {
     try {
-      const folder = currentFolder();
-      if (folder === undefined) {
-        throw new ServiceError("The window has no folder that a session could belong to.");
-      }
-      return await this.caisson.sessions.forFolder(keyOf(folder), { connect: false, token });
+      const folder = keyOf(await folderOfCall());
+      return await this.caisson.sessions.forFolder(folder, { connect: false, token });
     } catch (thrown) {
       throw readable(thrown);
     }

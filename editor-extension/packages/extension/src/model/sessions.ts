@@ -52,11 +52,15 @@ export class Sessions implements Disposable {
   private readonly held: Set<string>;
   /** The sessions that somebody in this window is ending or has ended, by id. */
   private readonly endings = new Map<string, "closed" | "deleted">();
+  /** The sessions that are open in the service that runs now, by id. */
+  private readonly taken = new Set<string>();
   private resuming: Promise<void> = Promise.resolve();
 
   constructor(
     private readonly service: Service,
     private readonly memory: Memory,
+    /** The folders that the window has now. */
+    private readonly folders: () => readonly string[],
   ) {
     this.remembered = { ...memory.get<Record<string, Remembered>>(rememberedKey) };
     this.held = new Set(memory.get<string[]>(heldKey) ?? []);
@@ -102,9 +106,25 @@ export class Sessions implements Disposable {
     await this.resuming;
   }
 
-  /** Whether a folder of this window uses the session. */
+  /** Whether a folder that the window has now uses the session. */
   isUsed(id: string): boolean {
-    return Object.values(this.remembered).some((r) => r.id === id);
+    return this.used().includes(id);
+  }
+
+  private used(): string[] {
+    return this.folders().flatMap((folder) => this.remembered[folder]?.id ?? []);
+  }
+
+  /**
+   * The window has other folders now: a session is here with its folder, and one of a
+   * folder that came is taken up.
+   */
+  foldersChanged(): void {
+    const connection = this.service.running;
+    if (connection !== undefined) {
+      this.resuming = this.resuming.then(() => this.takeUpAll(connection, this.used()));
+    }
+    this.changed.fire(undefined);
   }
 
   /**
@@ -181,6 +201,7 @@ export class Sessions implements Disposable {
       { token: options.token, progress: options.progress },
     );
     this.endings.delete(session.id);
+    this.taken.add(session.id);
     this.put(result.session);
     this.opened.fire({ session: result.session, resumed: true });
     return result.session;
@@ -194,6 +215,7 @@ export class Sessions implements Disposable {
       backend: session.backend,
     };
     void this.memory.update(rememberedKey, this.remembered);
+    this.taken.add(session.id);
     this.put(session);
     this.opened.fire({ session, resumed: false });
   }
@@ -272,22 +294,29 @@ export class Sessions implements Disposable {
 
   /** Asks a new service for everything, and takes up the sessions of this window. */
   private async resume(connection: Connection): Promise<void> {
+    this.taken.clear();
     try {
       await this.load();
-      const used = Object.values(this.remembered).map(({ id }) => id);
-      for (const id of new Set([...used, ...this.held])) {
-        const session = this.all.get(id);
-        if (session !== undefined && session.state !== "closed") {
-          await this.takeUp(connection, session);
-          continue;
-        }
-        this.release(id);
-        if (session === undefined) {
-          this.forget(id);
-        }
-      }
     } catch {
-      // The connection is gone: the next one asks again.
+      return; // The connection is gone: the next one asks again.
+    }
+    await this.takeUpAll(connection, [...this.used(), ...this.held]);
+  }
+
+  private async takeUpAll(connection: Connection, ids: string[]): Promise<void> {
+    for (const id of new Set(ids)) {
+      const session = this.all.get(id);
+      if (this.taken.has(id) || this.service.running !== connection) {
+        continue;
+      }
+      if (session !== undefined && session.state !== "closed") {
+        await this.takeUp(connection, session);
+        continue;
+      }
+      this.release(id);
+      if (session === undefined) {
+        this.forget(id);
+      }
     }
   }
 
@@ -302,6 +331,7 @@ export class Sessions implements Disposable {
         workspace: session.workspace,
         connect: false,
       });
+      this.taken.add(session.id);
       this.put(result.session);
       this.opened.fire({ session: result.session, resumed: true });
     } catch (thrown) {
