@@ -144,7 +144,10 @@ func (s *live) guarded() (*guard.Guard, error) {
 		o := guard.Options{Now: s.m.o.Now}
 		used, err := s.m.store.Used(s.id)
 		if err == nil {
-			o.Used = guard.Usage(used)
+			o.Used = guard.Usage{Calls: used.Calls, Runtime: used.Runtime, OutputBytes: used.OutputBytes}
+			for _, r := range used.Rates {
+				o.Levels = append(o.Levels, guard.Level(r))
+			}
 			o.Policies, err = readPolicies(raw)
 		}
 		if err == nil {
@@ -300,12 +303,37 @@ func listsOf(p profile.Profile) (*guard.Lists, error) {
 	return guard.NewLists(p.AllowedCommands, p.DeniedCommands)
 }
 
-// keepUsed saves what the session has used of its budgets, if it has any and the
-// record is old. At last it is saved in any case: closing and resuming a session
-// gives it no new budget.
+// usedOf is what the guard's session has used, as it is saved.
+func usedOf(g *guard.Guard) store.Used {
+	u := g.Used()
+	used := store.Used{Calls: u.Calls, Runtime: u.Runtime, OutputBytes: u.OutputBytes}
+	for _, l := range g.Levels() {
+		used.Rates = append(used.Rates, store.Rate(l))
+	}
+	return used
+}
+
+// used is what the session has used until now. Of another service's it is what that
+// has saved.
+func (m *Manager) used(id string) (store.Used, error) {
+	l := m.find(id)
+	if l == nil {
+		u, err := m.store.Used(id)
+		return u, known(err)
+	}
+	g, err := l.guarded()
+	if err != nil || g == nil {
+		return store.Used{}, err
+	}
+	return usedOf(g), nil
+}
+
+// keepUsed saves what the session has used of its budgets and rates, if it has any and
+// the record is old. At last it is saved in any case: closing and resuming a session
+// gives it nothing new.
 func (s *live) keepUsed(last bool) error {
 	g, err := s.guarded()
-	if err != nil || g == nil || !g.Budgeted() {
+	if err != nil || g == nil || !g.Limited() {
 		return nil // which admits nothing, or uses nothing up
 	}
 	a := &s.admitted
@@ -315,7 +343,7 @@ func (s *live) keepUsed(last bool) error {
 	if age := now.Sub(a.saved); !last && age >= 0 && age < usedInterval {
 		return nil
 	}
-	if err := s.write(func() error { return s.m.store.SaveUsed(s.id, store.Used(g.Used())) }); err != nil {
+	if err := s.write(func() error { return s.m.store.SaveUsed(s.id, usedOf(g)) }); err != nil {
 		return err
 	}
 	a.saved = now

@@ -230,6 +230,83 @@ func TestBudgetOfSession(t *testing.T) {
 	}
 }
 
+// A rate is the session's for good, too: closing, resuming, a restarted service and a
+// fork give it no call that time has not given back.
+func TestRateLasts(t *testing.T) {
+	r := guarded(t, `{"rate": {"calls_per_minute": 1, "burst": 3}}`)
+	now := time.Now()
+	var mu sync.Mutex
+	r.now = func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "kept"})
+	limited := func(id string) {
+		t.Helper()
+		_, err := s.Call(t.Context(), session.CallRequest{SessionID: id, Name: "bash"})
+		wantKind(t, err, tool.RateLimited)
+	}
+	s.call(v.ID, "bash", `{}`)
+	if _, err := s.Close(t.Context(), v.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.open(session.OpenRequest{SessionID: v.ID})
+	s.call(v.ID, "bash", `{}`)
+	f := s.fork(session.ForkRequest{SessionID: v.ID})
+	s.call(f.ID, "bash", `{}`)
+	limited(f.ID)
+	s.call(v.ID, "bash", `{}`)
+	limited(v.ID)
+	s.stop()
+	s = r.start()
+	for _, id := range []string{v.ID, f.ID} {
+		s.open(session.OpenRequest{SessionID: id})
+		limited(id)
+	}
+	// Of a session that is not open here what is saved counts.
+	if _, err := s.Close(t.Context(), v.ID); err != nil {
+		t.Fatal(err)
+	}
+	limited(s.fork(session.ForkRequest{SessionID: v.ID}).ID)
+	mu.Lock()
+	now = now.Add(time.Minute)
+	mu.Unlock()
+	s.call(f.ID, "bash", `{}`)
+	limited(f.ID)
+}
+
+// A fork has used what its parent had used when it was made, and neither uses the
+// other's from then on.
+func TestBudgetOfFork(t *testing.T) {
+	r := guarded(t, `{"budget": {"max_calls": 3}}`)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "box"})
+	exhausted := func(id string) {
+		t.Helper()
+		_, err := s.Call(t.Context(), session.CallRequest{SessionID: id, Name: "bash"})
+		wantKind(t, err, tool.BudgetExhausted)
+	}
+	s.call(v.ID, "bash", `{}`)
+	s.call(v.ID, "bash", `{}`)
+	f := s.fork(session.ForkRequest{SessionID: v.ID})
+	s.call(f.ID, "bash", `{}`)
+	exhausted(f.ID)
+	s.call(v.ID, "bash", `{}`)
+	exhausted(v.ID)
+	exhausted(s.fork(session.ForkRequest{SessionID: v.ID}).ID)
+	// One whose record cannot be read gives no fork a budget.
+	s.stop()
+	r.write(filepath.Join(r.dir, "state", "sessions", v.ID, "used.json"), "{")
+	s = r.start()
+	_, err := s.Fork(t.Context(), session.ForkRequest{SessionID: v.ID, NewSessionID: "none"}, nil)
+	wantKind(t, err, tool.Internal)
+	if _, err := os.Stat(filepath.Join(r.dir, "state", "sessions", "none")); !os.IsNotExist(err) {
+		t.Errorf("what is left of the fork: %v", err)
+	}
+}
+
 // A person is asked about what the call really is, and only where somebody can ask.
 func TestConfirmation(t *testing.T) {
 	r := guarded(t, `{"rules": [{"tools": ["*"], "match": {"command": "make"}, "action": "confirm", "reason": "slow"}], "confirm_timeout": "1ms"}`)

@@ -50,10 +50,27 @@ func (m *Manager) Fork(ctx context.Context, r ForkRequest, p backends.Progress) 
 		return Session{}, known(errors.Join(taken(r.NewSessionID), lock.Release()))
 	}
 	saved := m.branch(parent, r.NewSessionID)
-	if err := m.saveBeside(ctx, parent, saved); err != nil {
+	err = m.passUsed(parent, saved.ID)
+	if err == nil {
+		err = m.saveBeside(ctx, parent, saved)
+	}
+	if err != nil {
 		return Session{}, known(errors.Join(err, m.store.Forget(saved.ID), lock.Release()))
 	}
 	return m.takeUp(ctx, saved, lock, false, p)
+}
+
+// passUsed gives a new session what its parent has used until now of its rates and
+// budgets, before the session is known: to fork is no way to a budget.
+func (m *Manager) passUsed(parent store.Session, id string) error {
+	if len(parent.Guard) == 0 {
+		return nil
+	}
+	used, err := m.used(parent.ID)
+	if err != nil {
+		return err
+	}
+	return m.store.SaveUsed(id, used)
 }
 
 func taken(id string) error {

@@ -17,7 +17,8 @@ type bucket struct {
 	at        time.Time
 }
 
-func newBucket(r Rate, now time.Time) *bucket {
+// newBucket is full, or as full as it was left.
+func newBucket(r Rate, left Level, now time.Time) *bucket {
 	if r.CallsPerMinute <= 0 {
 		return nil
 	}
@@ -25,7 +26,11 @@ func newBucket(r Rate, now time.Time) *bucket {
 	if burst <= 0 {
 		burst = float64(r.CallsPerMinute)
 	}
-	return &bucket{perSecond: float64(r.CallsPerMinute) / 60, burst: burst, tokens: burst, at: now}
+	b := &bucket{perSecond: float64(r.CallsPerMinute) / 60, burst: burst, tokens: burst, at: now}
+	if !left.At.IsZero() {
+		b.tokens, b.at = min(burst, left.Calls), left.At
+	}
+	return b
 }
 
 // wait fills the bucket up to now and says how long it takes until there is a
@@ -142,11 +147,24 @@ func (g *Guard) Used() Usage {
 	return u
 }
 
-// Budgeted reports whether a policy has a budget, so that what is used has to be
-// kept with the session.
-func (g *Guard) Budgeted() bool {
+// Levels is what is left of the rates, for [Options] of a guard that goes on from here.
+func (g *Guard) Levels() []Level {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	levels := make([]Level, len(g.policies))
+	for i, p := range g.policies {
+		if p.bucket != nil {
+			levels[i] = Level{Calls: p.bucket.tokens, At: p.bucket.at}
+		}
+	}
+	return levels
+}
+
+// Limited reports whether a policy has a rate or a budget, so that what is used has to
+// be kept with the session.
+func (g *Guard) Limited() bool {
 	for _, p := range g.policies {
-		if p.Budget != (Budget{}) {
+		if p.bucket != nil || p.Budget != (Budget{}) {
 			return true
 		}
 	}

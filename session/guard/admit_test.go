@@ -94,6 +94,49 @@ func TestRate(t *testing.T) {
 	wantKind(t, admit(), tool.RateLimited)
 }
 
+// A guard that goes on from another has what that left of the rates, and what time has
+// given back since.
+func TestRateGoesOn(t *testing.T) {
+	now := testTime()
+	all := []Policy{
+		{Source: "none", Budget: Budget{MaxCalls: 100}},
+		{Source: "here", Rate: Rate{CallsPerMinute: 6, Burst: 3}},
+	}
+	next := func(g *Guard) *Guard {
+		t.Helper()
+		return newGuard(t, Options{Now: func() time.Time { return now }, Policies: all, Used: g.Used(), Levels: g.Levels()})
+	}
+	admit := func(g *Guard, calls int) {
+		t.Helper()
+		for range calls {
+			if _, err := g.Admit(t.Context(), shellCall("ls"), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantKind(t, admitted(g.Admit(t.Context(), shellCall("ls"), nil)), tool.RateLimited)
+	}
+	g := newGuard(t, Options{Now: func() time.Time { return now }, Policies: all})
+	if !g.Limited() {
+		t.Error("it has limits")
+	}
+	admit(g, 3)
+	g = next(g)
+	admit(g, 0)
+	now = now.Add(20 * time.Second)
+	g = next(g)
+	admit(g, 2)
+	g = next(g)
+	now = now.Add(-time.Hour) // a clock that is put back gives nothing
+	admit(g, 0)
+	now = now.Add(time.Hour)
+	g = next(g)
+	now = now.Add(time.Hour)
+	admit(g, 3)
+	if newGuard(t, Options{Policies: []Policy{deny("rm")}}).Limited() {
+		t.Error("rules are no limit")
+	}
+}
+
 // Rules come before the rate: what they deny takes nothing of it. The rate comes
 // before the budget, and both before a question.
 func TestOrder(t *testing.T) {

@@ -73,6 +73,14 @@ type Usage struct {
 	OutputBytes int64         `json:"output_bytes"`
 }
 
+// Level is what is left of one policy's rate.
+type Level struct {
+	// Calls is how many calls could be made at once at the time At; that is zero where
+	// there is no rate.
+	Calls float64   `json:"calls"`
+	At    time.Time `json:"at"`
+}
+
 // Call is what asks to be admitted.
 type Call struct {
 	// ID is the call's, for the question.
@@ -118,6 +126,9 @@ type Options struct {
 	Policies []Policy
 	// Used is what the session has used already.
 	Used Usage
+	// Levels is what was left of the rates, in the order of the policies; one that is
+	// missing is full.
+	Levels []Level
 	// Now is the clock; nil is [time.Now].
 	Now func() time.Time
 }
@@ -140,11 +151,16 @@ func New(o Options) (*Guard, error) {
 	if g.now == nil {
 		g.now = time.Now
 	}
-	for _, p := range o.Policies {
-		compiled, err := compile(p, g.now())
+	for i, p := range o.Policies {
+		compiled, err := compile(p)
 		if err != nil {
 			return nil, err
 		}
+		var left Level
+		if i < len(o.Levels) {
+			left = o.Levels[i]
+		}
+		compiled.bucket = newBucket(p.Rate, left, g.now())
 		g.policies = append(g.policies, compiled)
 		timeout := p.ConfirmTimeout
 		if timeout <= 0 {

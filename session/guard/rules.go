@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -25,8 +24,8 @@ type rule struct {
 	command *pattern // of match.command, or nil
 }
 
-func compile(p Policy, now time.Time) (policy, error) {
-	c := policy{Policy: p, bucket: newBucket(p.Rate, now)}
+func compile(p Policy) (policy, error) {
+	c := policy{Policy: p}
 	for i, r := range p.Rules {
 		compiled := rule{Rule: r}
 		bad := func(format string, args ...any) error {
