@@ -84,6 +84,7 @@ func toProcess(p session.Process) protocol.Process {
 		PID:          p.PID,
 		ExitCode:     p.ExitCode,
 		Signal:       p.Signal,
+		Cause:        string(p.Cause),
 		Reason:       p.Reason,
 		Owner:        protocol.Owner{Kind: protocol.ActorKind(p.Owner.Kind), ID: p.Owner.ID},
 		Label:        p.Label,

@@ -69,7 +69,7 @@ func (e *doubleEnv) write(id, text string) {
 func (e *doubleEnv) exit(id string, code int) {
 	_, err := e.change(id, tool.EventStopped, func(p *doubleProcess) {
 		p.record.Status, p.record.ExitCode, p.record.OutputClosed = tool.ProcessStopped, code, true
-		p.record.StoppedAt = time.Unix(2, 0)
+		p.record.StoppedAt, p.record.TerminalCause = time.Unix(2, 0), string(tool.CauseNaturalExit)
 	})
 	if err != nil {
 		panic(err)
@@ -159,7 +159,7 @@ func (e *doubleEnv) Signal(_ context.Context, id, signal string) (tool.Process, 
 func (e *doubleEnv) Stop(_ context.Context, id string) (tool.Process, error) {
 	return e.change(id, tool.EventStopped, func(p *doubleProcess) {
 		p.record.Status, p.record.Signal, p.record.OutputClosed = tool.ProcessStopped, "SIGTERM", true
-		p.record.StoppedAt = time.Unix(2, 0)
+		p.record.StoppedAt, p.record.TerminalCause = time.Unix(2, 0), string(tool.CauseRequestedStop)
 	})
 }
 

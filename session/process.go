@@ -48,6 +48,9 @@ type Process struct {
 	// ExitCode is nil until it is known, and for a process ended by a signal.
 	ExitCode *int
 	Signal   string // such as "SIGKILL"
+	// Cause is how its end came, "natural_exit" or "requested_stop";
+	// "" while it runs and where that is not known.
+	Cause tool.EventCause
 	// Reason is why a process failed or was lost.
 	Reason     string
 	TTY        *tool.TTY

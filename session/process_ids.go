@@ -206,6 +206,10 @@ func (p *place) view(r tool.Process) Process {
 	if v.Status == ProcessExited && r.Signal == "" && r.ExitCode >= 0 {
 		v.ExitCode = &r.ExitCode
 	}
+	switch cause := tool.EventCause(r.TerminalCause); cause {
+	case tool.CauseNaturalExit, tool.CauseRequestedStop:
+		v.Cause = cause
+	}
 	return v
 }
 

@@ -257,6 +257,16 @@ func TestReadProcess(t *testing.T) {
 	if out := read(session.ReadProcess{Offset: &two, MaxBytes: 1}); out.EOF {
 		t.Error("the end before all was read")
 	}
+	// What caused the end is told as long as the record is kept.
+	for record, want := range map[string]tool.EventCause{
+		"": "", string(tool.CauseNaturalExit): tool.CauseNaturalExit,
+		string(tool.CauseRequestedStop): tool.CauseRequestedStop, "service_restart": "",
+	} {
+		s.env(v).change(p.ID, "", func(p *tool.Process) { p.TerminalCause = record })
+		if out := read(session.ReadProcess{}); out.Process.Cause != want {
+			t.Errorf("got %q for %q, want %q", out.Process.Cause, record, want)
+		}
+	}
 	for _, r := range []session.ReadProcess{{Offset: &minus}, {TailBytes: -1}, {MaxBytes: -1}, {Wait: -1}, {Offset: &two, TailBytes: 1}} {
 		_, err := s.ReadProcess(t.Context(), v.ID, p.ID, r)
 		wantKind(t, err, tool.InvalidParams)

@@ -17,6 +17,9 @@ type Process struct {
 	ExitCode *int `json:"exitCode,omitzero"`
 	// Signal is the signal that ended it, such as "SIGKILL".
 	Signal string `json:"signal,omitzero"`
+	// Cause is "natural_exit" or "requested_stop" of a process that has ended,
+	// where it is known.
+	Cause string `json:"cause,omitzero"`
 	// Reason is why it failed or was lost.
 	Reason string `json:"reason,omitzero"`
 	TTY    *TTY   `json:"tty,omitzero"`

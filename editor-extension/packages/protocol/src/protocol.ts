@@ -650,6 +650,11 @@ export interface Process {
   exitCode?: number;
   /** signal is the signal that ended it, such as "SIGKILL". */
   signal?: string;
+  /**
+   * cause is "natural_exit" or "requested_stop" of a process that has ended,
+   * where it is known.
+   */
+  cause?: string;
   /** reason is why it failed or was lost. */
   reason?: string;
   tty?: TTY;
