@@ -46,4 +46,14 @@ const (
 	// arguments may: both are walked by recursion.
 	maxSchemaDepth    = 64
 	maxArgumentsDepth = 256
+	// maxSchemaText is how deep a schema's text may nest: lists and objects of schemas
+	// stand between them, and examples and constants go deeper.
+	maxSchemaText = 512
+	// maxPointer is how long the pointer to a part of a schema may be, in bytes: every
+	// part has one, made of the names above it.
+	maxPointer = 4 << 10
+	// maxChain is how many schemas may look at one value after another, each because
+	// of the one before. With maxArgumentsDepth it bounds the stack of a check, at
+	// some ten MiB.
+	maxChain = 256
 )
