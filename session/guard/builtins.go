@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -20,6 +21,9 @@ func (w *walker) builtin(sh *shell, program string, args []field, stdin string) 
 		w.evaluate(sh, strings.Join(texts(args), " "), stdin)
 		return string(anything), true
 	case "trap":
+		if len(args) > 0 && args[0].text == "--" {
+			args = args[1:]
+		}
 		if len(args) > 1 {
 			w.code(sh.fork(), args[0].text, unread)
 		}
@@ -31,6 +35,9 @@ func (w *walker) builtin(sh *shell, program string, args []field, stdin string) 
 		if len(args) == 3 && args[0].text == "-p" {
 			sh.aliases[args[2].text] = args[1].text
 		}
+		return "", true
+	case "shopt":
+		sh.echoes = sh.echoes && !slices.ContainsFunc(args, func(f field) bool { return !known(f.text) || f.text == "xpg_echo" })
 		return "", true
 	case "set":
 		w.setOptions(sh, args)
@@ -91,9 +98,7 @@ func (w *walker) readBuiltin(sh *shell, program string, args []field, stdin stri
 			w.code(sh.fork(), args[i+1].text, unread)
 		}
 	}
-	for _, a := range args {
-		sh.forget(a.text)
-	}
+	sh.forget(texts(args)...)
 	if program == "read" {
 		sh.readInto(args, stdin)
 	} else if program != "getopts" {

@@ -13,7 +13,7 @@ func output(sh *shell, program string, args []field, stdin string) string {
 	}
 	switch program {
 	case "echo":
-		return echo(words)
+		return echo(words, sh.echoes)
 	case "printf":
 		return printf(words)
 	case "true", ":", "false", "test", "[", "mkdir", "rm", "touch", "chmod", "sleep", "export", "exit", "return", "break", "continue", "wait", "rmdir":
@@ -23,26 +23,7 @@ func output(sh *shell, program string, args []field, stdin string) string {
 	case "mktemp":
 		return string(below) + "\n"
 	case "cat", "head", "tail", "sort", "uniq", "grep", "egrep", "fgrep", "rg", "shuf", "tac":
-		if program == "rg" || slices.ContainsFunc(words, func(s string) bool {
-			return strings.HasPrefix(s, "-") && !strings.HasPrefix(s, "--") && strings.Contains(s, "l")
-		}) && strings.HasSuffix(program, "grep") {
-			return "./" + string(outside)
-		}
-		if files := plain(); program == "cat" && len(files) > 0 {
-			out := ""
-			for _, f := range files {
-				text := sh.content(f)
-				if text == string(outside) {
-					text = string(anything) // now it is what is in it that counts
-				}
-				out += text
-			}
-			return limited(out)
-		}
-		if stdin == unread {
-			return string(anything)
-		}
-		return stdin
+		return filtered(sh, program, words, stdin)
 	case "ls":
 		for _, f := range plain() {
 			if !known(f) || strings.HasPrefix(f, "/") && slices.ContainsFunc(words, func(s string) bool { return strings.HasPrefix(s, "-") && strings.Contains(s, "d") }) {
@@ -60,7 +41,14 @@ func output(sh *shell, program string, args []field, stdin string) string {
 		if p := plain(); len(p) == 1 && !open(p[0]) {
 			return resolve(sh.dir, p[0]) + "\n"
 		}
-	case "date", "whoami", "id", "uname", "hostname", "nproc", "seq", "wc", "pgrep", "pidof", "lsof", "arch", "tty", "stat", "du":
+	case "date", "seq", "stat":
+		for _, word := range words { // in a format that is given
+			if strings.HasPrefix(word, "+") || strings.HasPrefix(word, "-") && strings.ContainsAny(word, "cfs") {
+				return string(outside) + strings.Join(words, "") + string(outside)
+			}
+		}
+		return string(outside)
+	case "whoami", "id", "uname", "hostname", "nproc", "wc", "pgrep", "pidof", "lsof", "arch", "tty", "du":
 		return string(outside)
 	case "yes":
 		return strings.Join(words, " ") + "\n"
@@ -68,7 +56,8 @@ func output(sh *shell, program string, args []field, stdin string) string {
 	return string(anything)
 }
 
-func echo(words []string) string {
+// echo is what it prints. Some shells' own decodes escapes without being told.
+func echo(words []string, plain bool) string {
 	newline, escapes := "\n", false
 	for len(words) > 0 && len(words[0]) > 1 && words[0][0] == '-' && strings.Trim(words[0][1:], "neE") == "" {
 		if strings.Contains(words[0], "n") {
@@ -80,8 +69,12 @@ func echo(words []string) string {
 		words = words[1:]
 	}
 	text := strings.Join(words, " ")
-	if escapes {
-		text = unescape(text, false)
+	decoded := unescape(text, false)
+	switch {
+	case escapes:
+		text = decoded
+	case !plain && decoded != text:
+		return doubtful(text + "\n" + decoded + newline)
 	}
 	return limited(text + newline)
 }

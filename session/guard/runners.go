@@ -196,9 +196,14 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 	return w.runRest(inner, r, nil, 0, ran, stdin)
 }
 
+// shortened reports whether a flag is the beginning of a long one.
+func shortened(values []string, arg string) bool {
+	return len(arg) > 2 && strings.HasPrefix(arg, "--") && slices.ContainsFunc(values, func(long string) bool { return strings.HasPrefix(long, arg) })
+}
+
 // takesNext reports whether the value of a flag is the next word: -u, and -iu.
 func takesNext(values []string, arg string) bool {
-	if slices.Contains(values, arg) {
+	if slices.Contains(values, arg) || shortened(values, arg) {
 		return true
 	}
 	return len(arg) > 2 && arg[1] != '-' && isName(arg[1:]) && slices.Contains(values, "-"+arg[len(arg)-1:]) &&
@@ -221,134 +226,6 @@ func (w *walker) runRest(sh *shell, r runner, args []field, skip int, ran bool, 
 
 func isName(s string) bool {
 	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == ""
-}
-
-// env follows env: settings, flags, and a line in -S.
-func (w *walker) env(sh *shell, args []field, stdin string) string {
-	inner := sh.fork()
-	for len(args) > 0 {
-		arg := args[0].text
-		name, value, cut := strings.Cut(arg, "=")
-		switch {
-		case arg == "-u" || arg == "--unset":
-			if len(args) > 1 {
-				inner.vars[args[1].text] = variable{}
-				args = args[1:]
-			}
-		case arg == "-C" || arg == "--chdir":
-			if len(args) > 1 {
-				w.changeDir(inner, args[1:2])
-				args = args[1:]
-			}
-		case name == "--chdir":
-			w.changeDir(inner, []field{{text: value}})
-		case arg == "--split-string" || name == "--split-string" || splits(arg):
-			line := strings.TrimPrefix(arg, "--split-string")
-			if splits(arg) {
-				_, line, _ = strings.Cut(arg, "S")
-			}
-			line = strings.TrimPrefix(line, "=")
-			if line == "" && len(args) > 1 {
-				line, args = args[1].text, args[1:]
-			}
-			b := &splitter{ifs: " \t\n"}
-			b.split(strings.NewReplacer(`\_`, " ", `"`, "", `'`, "").Replace(line))
-			b.end()
-			return w.env(inner, append(b.fields, args[1:]...), stdin)
-		case strings.HasPrefix(arg, "-"):
-		case cut && isName(name):
-			inner.set(name, value)
-			inner.exported[name] = true
-		default:
-			clear(inner.funcs)
-			return w.run(inner, args, stdin)
-		}
-		args = args[1:]
-	}
-	return string(outside)
-}
-
-// splits reports whether a flag of env is, or ends in, -S.
-func splits(arg string) bool {
-	before, _, ok := strings.Cut(arg, "S")
-	return ok && strings.HasPrefix(before, "-") && strings.Trim(before[1:], "iv0") == ""
-}
-
-// xargs follows the command of xargs with the words that are piped into it. From
-// a text that is not known come names, and no flags.
-func (w *walker) xargs(sh *shell, args []field, stdin string) string {
-	values := strings.Fields("-I -n -P -L -d -E -s -a --replace --max-args --max-procs --max-lines --delimiter --max-chars --arg-file")
-	replace, between := "", ""
-	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
-		arg := args[0].text
-		switch {
-		case arg == "-I" && len(args) > 1:
-			replace = args[1].text
-		case strings.HasPrefix(arg, "-I"):
-			replace = arg[2:]
-		case arg == "-i" || arg == "--replace":
-			replace = "{}"
-		case (arg == "-a" || arg == "--arg-file") && len(args) > 1:
-			stdin = w.arguments(sh, args[1], stdin)
-		case strings.HasPrefix(arg, "--arg-file="):
-			stdin = w.arguments(sh, field{text: strings.TrimPrefix(arg, "--arg-file="), output: args[0].output}, stdin)
-		case strings.HasPrefix(arg, "-a"):
-			stdin = w.arguments(sh, field{text: arg[2:], output: args[0].output}, stdin)
-		case (arg == "-d" || arg == "--delimiter") && len(args) > 1:
-			between = unescape(args[1].text, false)
-		case strings.HasPrefix(arg, "--delimiter="):
-			between = unescape(strings.TrimPrefix(arg, "--delimiter="), false)
-		case strings.HasPrefix(arg, "-d"):
-			between = unescape(arg[2:], false)
-		}
-		if slices.Contains(values, arg) && len(args) > 1 {
-			args = args[1:]
-		}
-		args = args[1:]
-	}
-	var words []field
-	if stdin == string(anything) {
-		words = []field{{text: string(outside), many: true}}
-		// A command word from there may be any.
-		if len(args) == 0 || replace != "" && strings.Contains(args[0].text, replace) {
-			words[0].text = string(anything)
-		}
-	} else {
-		for _, word := range strings.FieldsFunc(stdin, func(r rune) bool {
-			return r == '\n' || r == 0 || strings.ContainsRune(between, r) || replace == "" && (r == ' ' || r == '\t') // -I takes lines
-		}) {
-			words = append(words, field{text: strings.Trim(word, `'"`), many: !known(word)})
-		}
-	}
-	if len(args) == 0 {
-		return strings.Join(texts(words), " ") + "\n"
-	}
-	if replace == "" {
-		return w.run(sh.fork(), append(slices.Clone(args), words...), stdin)
-	}
-	if len(words) > maxTurns {
-		words = []field{{text: string(anything), many: true}}
-	}
-	for _, word := range words {
-		w.run(sh.fork(), replaced(args, replace, word), string(anything))
-	}
-	return string(anything)
-}
-
-// arguments are those that xargs reads from a file. In one that was there before are
-// names, as in what is piped into it.
-func (w *walker) arguments(sh *shell, f field, stdin string) string {
-	switch {
-	case f.output != nil:
-		return *f.output
-	case f.text == "-", f.text == "/dev/stdin", f.text == "/dev/fd/0", f.text == "/proc/self/fd/0":
-		return stdin
-	}
-	text := sh.content(f.text)
-	if text == string(outside) || strings.HasPrefix(text, copied) {
-		return string(anything)
-	}
-	return text
 }
 
 // replaced puts the word where the mark stands.

@@ -344,12 +344,21 @@ func (w *walker) setOptions(sh *shell, args []field) {
 	}
 }
 
-// readInto sets what read takes from a text that is known.
+// readInto sets what read takes from a text that is known. With flags that read another
+// way it may be anything.
 func (s *shell) readInto(args []field, stdin string) {
 	var names []string
-	for _, a := range args {
-		if syntax.ValidName(a.text) {
-			names = append(names, a.text)
+	for i := 0; i < len(args); i++ {
+		flags, ok := strings.CutPrefix(args[i].text, "-")
+		switch {
+		case !ok && syntax.ValidName(args[i].text):
+			names = append(names, args[i].text)
+		case ok && strings.Trim(flags, "rs") != "":
+			if strings.HasSuffix(flags, "p") && strings.Trim(flags, "rsp") == "" {
+				i++ // the prompt
+				continue
+			}
+			stdin = string(anything)
 		}
 	}
 	line, _, _ := strings.Cut(stdin, "\n")

@@ -19,6 +19,9 @@ type shell struct {
 	zero     string
 	dir      string // with marks
 	depth    int
+	// bash says that it certainly reads code as bash does, and echoes that its echo
+	// certainly does not decode escapes.
+	bash, echoes bool
 	// locals are what the variables of the function that runs were outside of it, nil
 	// for those that were not; nil itself outside of functions.
 	locals map[string]*variable

@@ -45,6 +45,8 @@ func (w *walker) file(sh *shell, f field, stdin string) string {
 func (w *walker) shell(sh *shell, program string, args []field, stdin string) string {
 	inner := sh.child()
 	inner.zero = program
+	inner.bash = slices.Contains([]string{"bash", "rbash", "zsh"}, program)
+	inner.echoes = inner.bash && program != "zsh" && !slices.ContainsFunc(args, func(f field) bool { return !known(f.text) || strings.Contains(f.text, "xpg_echo") })
 	if inner.depth > maxDepth {
 		w.give("the line", "its shells start shells too deep")
 		return string(anything)

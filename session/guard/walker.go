@@ -82,16 +82,14 @@ func (w *walker) code(sh *shell, text, stdin string) bool {
 		w.give(cut(text, maxShown), "it is code that is only known when it runs")
 	}
 	text = strings.ReplaceAll(text, "\x00", "")
-	p := syntax.NewParser(syntax.Variant(syntax.LangBash))
-	for stmt, err := range p.StmtsSeq(strings.NewReader(text)) {
-		if err != nil {
-			// A shell runs what stands before the error.
-			w.give(cut(text, maxShown), "it cannot be parsed as a shell line")
-			last := &w.found[len(w.found)-1]
-			last.unparsed, last.top = true, sh.depth == 0
-			return false
-		}
-		w.stmt(sh, stmt, stdin)
+	for _, r := range w.otherReadings(sh, text) {
+		w.reading(sh.fork(), r, stdin)
+	}
+	if err := w.reading(sh, reading{text, syntax.LangBash}, stdin); err != nil {
+		w.give(cut(text, maxShown), "it cannot be parsed as a shell line")
+		last := &w.found[len(w.found)-1]
+		last.unparsed, last.top = true, sh.depth == 0
+		return false
 	}
 	return true
 }
@@ -144,25 +142,7 @@ func (w *walker) stmt(sh *shell, s *syntax.Stmt, stdin string) string {
 	}
 	sh.depth++
 	defer func() { sh.depth-- }()
-	var into []string // files that get the output
-	lost := false
-	for _, r := range s.Redirs {
-		target := w.value(sh, r.Word)
-		if r.Hdoc != nil {
-			stdin = w.heredoc(sh, r)
-			continue
-		}
-		switch r.Op {
-		case syntax.WordHdoc:
-			stdin = target + "\n"
-		case syntax.RdrIn, syntax.RdrInOut:
-			stdin = w.read(sh, r, target)
-		case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
-			if r.N == nil || r.N.Value == "1" {
-				into, lost = append(into, target), true
-			}
-		}
-	}
+	stdin, into := w.redirects(sh, s.Redirs, stdin)
 	if s.Cmd == nil {
 		// $(<file) is what is in the file.
 		if stdin == string(outside) {
@@ -179,7 +159,7 @@ func (w *walker) stmt(sh *shell, s *syntax.Stmt, stdin string) string {
 	for _, name := range into {
 		w.wrote(sh, name, out)
 	}
-	if lost {
+	if len(into) > 0 {
 		return ""
 	}
 	return out
@@ -234,13 +214,21 @@ func (w *walker) wrote(sh *shell, name, text string) {
 	if strings.HasPrefix(name, "/dev/") {
 		return
 	}
-	name, text = resolve(sh.dir, name), authored(text)
+	name, text = resolve(sh.dir, name), authored(printed(text))
 	if before, ok := sh.files[name]; ok {
 		text = limited(before + text)
 	}
 	if len(sh.files) < maxSteps {
 		sh.files[name] = text
 	}
+}
+
+// printed is what a program printed, which is no file that was there before.
+func printed(text string) string {
+	if text == string(outside) {
+		return text + "\n"
+	}
+	return text
 }
 
 // over reports whether there has been enough work, and notes it once.
@@ -347,7 +335,7 @@ func (w *walker) test(sh *shell, c *syntax.TestClause) {
 func (w *walker) binary(sh *shell, c *syntax.BinaryCmd, stdin string) string {
 	switch c.Op {
 	case syntax.Pipe, syntax.PipeAll:
-		return w.stmt(sh.fork(), c.Y, w.stmt(sh.fork(), c.X, stdin))
+		return w.stmt(sh.fork(), c.Y, printed(w.stmt(sh.fork(), c.X, stdin)))
 	}
 	// What follows && runs where all before it did: it sees what they set. What
 	// follows the whole list sees what is the same however far that came.

@@ -1,0 +1,83 @@
+package guard
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// reading is a text as one shell may read it.
+type reading struct {
+	text string
+	lang syntax.LangVariant
+}
+
+// carriageReturn stands for a carriage return that is a character as any other.
+const carriageReturn = "\u240D"
+
+// maxComments is how often a text is read again for the comments in it.
+const maxComments = 16
+
+// reading follows the statements of a text, as far as it can be parsed: a shell runs
+// what stands before the error.
+func (w *walker) reading(sh *shell, r reading, stdin string) error {
+	p := syntax.NewParser(syntax.Variant(r.lang))
+	for stmt, err := range p.StmtsSeq(strings.NewReader(r.text)) {
+		if err != nil {
+			return err
+		}
+		w.stmt(sh, stmt, stdin)
+	}
+	return nil
+}
+
+// otherReadings are those of a text that the shell may have beside the parser's.
+func (w *walker) otherReadings(sh *shell, text string) []reading {
+	var all []reading
+	plain := text
+	if strings.Contains(text, "\r") {
+		// The parser takes it for a blank; to shells it is a character.
+		plain = strings.ReplaceAll(text, "\r", carriageReturn)
+		all = append(all, reading{plain, syntax.LangBash})
+	}
+	if ended := w.comments(plain); ended != plain {
+		plain = ended
+		all = append(all, reading{plain, syntax.LangBash})
+	}
+	if !sh.bash && (strings.Contains(text, "&>") || strings.Contains(text, "((")) {
+		// To shells that know neither, the one ends a command, and the other is two subshells.
+		all = append(all, reading{plain, syntax.LangPOSIX})
+	}
+	return all
+}
+
+// comments is the text whose comments end where their lines do. The parser takes a
+// backslash at the end of one for a line that goes on, and shells do not.
+func (w *walker) comments(text string) string {
+	for range maxComments {
+		if !strings.Contains(text, "\\\n") || !strings.Contains(text, "#") {
+			return text
+		}
+		p := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
+		file, err := p.Parse(strings.NewReader(text), "")
+		if err != nil {
+			return text // which is asked about anyway
+		}
+		ended := []byte(text)
+		syntax.Walk(file, func(n syntax.Node) bool {
+			if c, ok := n.(*syntax.Comment); ok {
+				at := int(c.Hash.Offset())
+				if i := strings.IndexByte(text[at:], '\n'); i > 0 && text[at+i-1] == '\\' {
+					ended[at+i-1] = ' '
+				}
+			}
+			return true
+		})
+		if string(ended) == text {
+			return text
+		}
+		text = string(ended)
+	}
+	w.give("the line", "it has more comments than are followed")
+	return text
+}
