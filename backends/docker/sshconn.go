@@ -17,7 +17,7 @@ import (
 )
 
 // plainPath is a socket path that no remote shell reads anything into.
-var plainPath = regexp.MustCompile(`^/[A-Za-z0-9/._-]*$`)
+var plainPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/[A-Za-z0-9/._-]*$`) })
 
 // sshArgs are ssh's arguments for one connection to the daemon behind an
 // ssh:// endpoint. ssh is started without a shell, and it never asks anything:
@@ -51,7 +51,7 @@ func sshArgs(host string) ([]string, error) {
 	}
 	args = append(args, "--", name, "docker")
 	if path := strings.TrimSuffix(u.Path, "/"); path != "" {
-		if !plainPath.MatchString(path) {
+		if !plainPath().MatchString(path) {
 			return nil, fmt.Errorf("the socket path %q has characters that a remote shell would read", path)
 		}
 		args = append(args, "--host", "unix://"+path)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/jsonschema-go/jsonschema"
@@ -146,14 +147,14 @@ func dockerHost(s string) *Error {
 // NamePattern is the regular expression of the names of profiles.
 const NamePattern = `^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`
 
-var profileName = regexp.MustCompile(NamePattern)
+var profileName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(NamePattern) })
 
 // CheckName says why a profile of the user's cannot have this name, or nil.
 func CheckName(name string) error {
 	switch {
 	case name == Local:
 		return wrong("the profile %q is built in and cannot be defined", Local)
-	case !profileName.MatchString(name):
+	case !profileName().MatchString(name):
 		return wrong("%q cannot be the name of a profile: it must begin with a letter or digit and hold at most 64 letters, digits, _ . and -", name)
 	}
 	return nil

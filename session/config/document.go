@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -179,10 +180,10 @@ func endOf(comment []byte, mark string) int {
 }
 
 // position is how hujson says where a syntax error is; columns count bytes.
-var position = regexp.MustCompile(`^hujson: line (\d+), column (\d+): (?s)(.*)$`)
+var position = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^hujson: line (\d+), column (\d+): (?s)(.*)$`) })
 
 func (d *document) syntax(err error) *Error {
-	m := position.FindStringSubmatch(err.Error())
+	m := position().FindStringSubmatch(err.Error())
 	if m == nil {
 		return d.errorAt(0, nil, "%v", err)
 	}

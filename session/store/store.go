@@ -29,6 +29,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -197,11 +198,11 @@ func readID(file string) (string, error) {
 	return record.ID, nil
 }
 
-var sessionID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+var sessionID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`) })
 
 // CheckID says with [ErrID] that an id cannot be a session's.
 func CheckID(id string) error {
-	if !sessionID.MatchString(id) {
+	if !sessionID().MatchString(id) {
 		return ErrID
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -69,7 +70,7 @@ func install(name string) error {
 
 // buildDirectory is the name of a directory that holds one build's worker: its
 // version and the head of its hash.
-var buildDirectory = regexp.MustCompile(`^[A-Za-z0-9._+-]+-[0-9a-f]{16}$`)
+var buildDirectory = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._+-]+-[0-9a-f]{16}$`) })
 
 // sweep removes the workers of other builds beside this one that nothing runs
 // and nobody has used for a time. Should somebody need one again, it is put
@@ -81,7 +82,7 @@ func sweep(olderThan time.Duration, dryRun bool) (wire.SiteReply, error) {
 		return reply, tool.Errorf(tool.Internal, "find the worker's own program: %w", err)
 	}
 	own := filepath.Dir(path)
-	if !buildDirectory.MatchString(filepath.Base(own)) {
+	if !buildDirectory().MatchString(filepath.Base(own)) {
 		return reply, nil // it was put there by somebody else
 	}
 	return sweepBeside(own, olderThan, dryRun)
@@ -112,7 +113,7 @@ func sweepBeside(own string, olderThan time.Duration, dryRun bool) (wire.SiteRep
 	for _, e := range entries {
 		dir := filepath.Join(parent, e.Name())
 		info, err := os.Lstat(dir)
-		if err != nil || !info.IsDir() || dir == own || !buildDirectory.MatchString(e.Name()) ||
+		if err != nil || !info.IsDir() || dir == own || !buildDirectory().MatchString(e.Name()) ||
 			now.Sub(info.ModTime()) < olderThan || running[dir] {
 			continue
 		}
