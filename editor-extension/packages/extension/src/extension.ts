@@ -13,6 +13,7 @@ import { currentFolder, keyOf } from "./editor/folders.js";
 import { keepFresh } from "./editor/fresh.js";
 import { registerLanguageModelTools } from "./editor/languageModelTools.js";
 import { ProcessTree } from "./editor/processTree.js";
+import { followProgram } from "./editor/program.js";
 import { report, reportGivenUp } from "./editor/report.js";
 import { SessionTree } from "./editor/sessionTree.js";
 import { StatusBar } from "./editor/statusBar.js";
@@ -64,6 +65,7 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
     keepFresh(sessionView, () => sessionTree.refresh()),
     keepFresh(artifactView, () => artifactTree.refresh()),
     new Confirmations(caisson),
+    followProgram(caisson),
     caisson.service.onDidGiveUp((error) => void reportGivenUp(error)),
     // The views say that nobody knows what runs, and not that nothing does.
     caisson.service.onDidChange(({ is }) => {

@@ -44,6 +44,31 @@ describe("Service", () => {
     });
   });
 
+  it("says at once that it refuses a program, also one that does not hear of its end", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const { service, services } = testService([
+        { initialize: () => initialized(2), shutdown: () => new Promise(() => undefined) },
+      ]);
+      await expect(service.ensure()).rejects.toThrow("version 2");
+      expect(service.state.is).toBe("failed");
+      expect(services[0]?.killed).toBe(false);
+      // It has gone before another one starts, or the window closes.
+      let stopped = false;
+      const stopping = service.stop().then(() => {
+        stopped = true;
+      });
+      await eventually(() => services[0]?.askedFor("shutdown").length === 1);
+      await vi.advanceTimersByTimeAsync(1_999);
+      expect(stopped).toBe(false);
+      await vi.advanceTimersByTimeAsync(1);
+      await stopping;
+      expect(services[0]?.killed).toBe(true);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it("says the last words of a program that ends before it answers", async () => {
     const { service, services } = testService([{ initialize: () => new Promise(() => undefined) }]);
     const started = service.ensure();

@@ -31,6 +31,9 @@ describe("words", () => {
     [{ status: "exited" as const, exitCode: 0 }, "exited", false],
     [{ status: "exited" as const, exitCode: 3 }, "exit code 3", true],
     [{ status: "exited" as const, signal: "SIGKILL" }, "ended by SIGKILL", true],
+    [{ status: "exited" as const, signal: "SIGTERM", cause: "requested_stop" }, "stopped", false],
+    [{ status: "exited" as const, exitCode: 1, cause: "natural_exit" }, "exit code 1", true],
+    [{ status: "stopping" as const, cause: "requested_stop" }, "stopping", false],
     [{ status: "failed" as const, reason: "no such program" }, "failed: no such program", true],
     [{ status: "lost" as const }, "lost", true],
   ])("%o is told as %s", (over, text, wrong) => {
@@ -47,11 +50,15 @@ describe("words", () => {
   });
 
   it.each([
-    ["bound", "not started"],
-    ["disconnected", "not connected"],
-    ["ready", "ready"],
-  ] as const)("a session that is %s is %s", (state, text) => {
-    expect(stateOf({ state })).toBe(text);
+    ["bound", "running", "not started"],
+    ["disconnected", "running", "not connected"],
+    ["ready", "running", "ready"],
+    ["ready", "waiting", "service not running"],
+    ["ready", "failed", "service not running"],
+    ["ready", "stopped", "service not running"],
+    ["ready", "starting", "service starting"],
+  ] as const)("a session that is %s while the service is %s is %s", (state, service, text) => {
+    expect(stateOf({ state }, service)).toBe(text);
   });
 
   it("dumps bytes", () => {

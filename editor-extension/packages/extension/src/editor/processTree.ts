@@ -2,7 +2,7 @@ import type { Process, Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
 import { isAlive } from "../model/processes.js";
-import { age, bytes, nameOf, status, wentWrong } from "../model/words.js";
+import { age, bytes, nameOf, status, wasStopped, wentWrong } from "../model/words.js";
 import { folderName } from "./sessionTree.js";
 
 /** How often ages and sizes of what runs are shown anew while the view is visible, in ms. */
@@ -66,9 +66,7 @@ export class ProcessTree implements vscode.TreeDataProvider<Session | Process> {
   }
 
   getTreeItem(element: Session | Process): vscode.TreeItem {
-    return isProcess(element)
-      ? processItem(element, this.caisson.processes.wasStopped(element.id))
-      : groupItem(element);
+    return isProcess(element) ? processItem(element) : groupItem(element);
   }
 
   private withProcesses(): Session[] {
@@ -91,16 +89,16 @@ function groupItem(session: Session): vscode.TreeItem {
   return item;
 }
 
-function processItem(process: Process, stopped: boolean): vscode.TreeItem {
+function processItem(process: Process): vscode.TreeItem {
   const item = new vscode.TreeItem(nameOf(process));
   item.id = process.id;
   const until = process.endedAt === undefined ? Date.now() : Date.parse(process.endedAt);
   item.description = [
-    stopped && !isAlive(process) ? "stopped" : status(process),
+    status(process),
     age(process.startedAt, until),
     bytes(process.totalBytes),
   ].join(" · ");
-  item.iconPath = iconOf(process, stopped);
+  item.iconPath = iconOf(process);
   item.contextValue = isAlive(process) ? "process.alive" : "process.over";
   // Without an argument, which the editor forgets when the tree is shown anew: a click
   // at that moment would do nothing.
@@ -119,11 +117,11 @@ function processItem(process: Process, stopped: boolean): vscode.TreeItem {
   return item;
 }
 
-function iconOf(process: Process, stopped: boolean): vscode.ThemeIcon {
+function iconOf(process: Process): vscode.ThemeIcon {
   if (isAlive(process)) {
     return new vscode.ThemeIcon("play-circle", new vscode.ThemeColor("charts.green"));
   }
-  if (stopped) {
+  if (wasStopped(process)) {
     return new vscode.ThemeIcon("circle-slash");
   }
   return wentWrong(process)

@@ -2,6 +2,7 @@ import type { Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
 import { age, stateOf } from "../model/words.js";
+import type { ServiceState } from "../service/service.js";
 
 /** The view of sessions: those of this window's folders, then the others. */
 export class SessionTree implements vscode.TreeDataProvider<Session> {
@@ -12,6 +13,7 @@ export class SessionTree implements vscode.TreeDataProvider<Session> {
     caisson.extension.subscriptions.push(
       this.changed,
       caisson.sessions.onDidChange(() => this.changed.fire()),
+      caisson.service.onDidChange(() => this.changed.fire()),
     );
   }
 
@@ -31,19 +33,20 @@ export class SessionTree implements vscode.TreeDataProvider<Session> {
 
   getTreeItem(session: Session): vscode.TreeItem {
     const here = this.caisson.sessions.isUsed(session.id);
+    const service = this.caisson.service.state.is;
     const item = new vscode.TreeItem(folderName(session));
     item.id = session.id;
     item.description = [
       session.profile,
-      stateOf(session),
+      stateOf(session, service),
       age(session.createdAt, Date.now()),
       here ? "here" : "",
     ]
       .filter((word) => word !== "")
       .join(" · ");
-    item.iconPath = new vscode.ThemeIcon(iconOf(session), colorOf(session));
+    item.iconPath = new vscode.ThemeIcon(...iconOf(session, service));
     item.contextValue = `session.${session.state === "closed" ? "closed" : "open"}${here ? ".here" : ""}`;
-    item.tooltip = tooltip(session);
+    item.tooltip = tooltip(session, service);
     item.accessibilityInformation = {
       label: `Session of ${folderName(session)}, ${item.description}`,
     };
@@ -60,9 +63,9 @@ export function folderName(session: Session): string {
   return path.split("/").at(-1) || path;
 }
 
-function tooltip(session: Session): string {
+function tooltip(session: Session, service: ServiceState["is"]): string {
   return [
-    `${session.profile} (${session.backend}), ${stateOf(session)}`,
+    `${session.profile} (${session.backend}), ${stateOf(session, service)}`,
     session.error === undefined ? "" : `${session.error.message} ${session.error.hint ?? ""}`,
     session.workspace === null ? "" : vscode.Uri.parse(session.workspace).fsPath,
     session.root === "" ? "" : `Root: ${session.root}`,
@@ -74,30 +77,26 @@ function tooltip(session: Session): string {
     .join("\n");
 }
 
-function iconOf(session: Session): string {
-  switch (session.state) {
-    case "ready":
-      return "vm-active";
-    case "connecting":
-      return "sync";
-    case "failed":
-      return "warning";
-    case "closed":
-      return "circle-slash";
-    case "disconnected":
-      return "debug-disconnect";
-    default:
-      return "vm";
+/** The icon of a session's state and, where it has one, its colour. */
+function iconOf(
+  session: Session,
+  service: ServiceState["is"],
+): [icon: string, color?: vscode.ThemeColor] {
+  if (service !== "running") {
+    return [service === "starting" ? "sync" : "debug-disconnect"];
   }
-}
-
-function colorOf(session: Session): vscode.ThemeColor | undefined {
   switch (session.state) {
     case "ready":
-      return new vscode.ThemeColor("charts.green");
+      return ["vm-active", new vscode.ThemeColor("charts.green")];
+    case "connecting":
+      return ["sync"];
     case "failed":
-      return new vscode.ThemeColor("charts.red");
+      return ["warning", new vscode.ThemeColor("charts.red")];
+    case "closed":
+      return ["circle-slash"];
+    case "disconnected":
+      return ["debug-disconnect"];
     default:
-      return undefined;
+      return ["vm"];
   }
 }

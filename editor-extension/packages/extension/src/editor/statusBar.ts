@@ -1,6 +1,7 @@
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
 import { isolation, notIsolated, stateOf } from "../model/words.js";
+import type { ServiceState } from "../service/service.js";
 import { currentFolder, keyOf } from "./folders.js";
 
 /** The status bar item: in which environment this window's agents work. */
@@ -60,11 +61,11 @@ export class StatusBar implements vscode.Disposable {
       ]);
       return;
     }
-    const word = session === undefined ? "not connected" : stateOf(session);
+    const word = session === undefined ? "not connected" : stateOf(session, state.is);
     if (session?.state === "failed") {
       this.item.backgroundColor = new vscode.ThemeColor("statusBarItem.warningBackground");
     }
-    this.set(`${icon(session?.state)} ${known.profile}`, word, [
+    this.set(`${icon(session?.state, state.is)} ${known.profile}`, word, [
       `Environment: ${known.profile} (${known.backend}), ${word}`,
       session?.error?.message ?? "",
       session?.root ? `Its files: ${session.root}` : "",
@@ -88,8 +89,11 @@ export class StatusBar implements vscode.Disposable {
   }
 }
 
-function icon(state: string | undefined): string {
-  switch (state) {
+function icon(state: string | undefined, service: ServiceState["is"]): string {
+  if (service === "starting") {
+    return "$(sync~spin)";
+  }
+  switch (service === "running" || state === undefined ? state : "disconnected") {
     case "ready":
       return "$(vm-active)";
     case "connecting":

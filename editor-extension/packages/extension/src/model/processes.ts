@@ -12,7 +12,6 @@ export function isAlive(process: Process): boolean {
 /** The processes of the sessions that are open in this window. */
 export class Processes implements Disposable {
   private readonly all = new Map<string, Process>();
-  private readonly stopped = new Set<string>();
   private readonly changed = new Emitter<void>();
   private readonly event = new Emitter<ProcessEventParams>();
   private readonly disposables: Disposable[] = [];
@@ -57,11 +56,6 @@ export class Processes implements Disposable {
     return this.all.get(id);
   }
 
-  /** Whether the process ended because somebody stopped it. */
-  wasStopped(id: string): boolean {
-    return this.stopped.has(id);
-  }
-
   /** Whether anything runs. */
   get active(): boolean {
     return [...this.all.values()].some(isAlive);
@@ -104,9 +98,6 @@ export class Processes implements Disposable {
   /** Registers what a new connection tells of processes. */
   listen(connection: Connection): void {
     connection.onNotification("process/event", (event) => {
-      if (event.cause === "requested_stop") {
-        this.stopped.add(event.process.id);
-      }
       this.put(event.process);
       this.event.fire(event);
     });

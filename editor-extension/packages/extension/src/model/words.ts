@@ -1,4 +1,5 @@
 import type { Process, Session } from "@caisson/protocol";
+import type { ServiceState } from "../service/service.js";
 import { name } from "./shown.js";
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -37,6 +38,9 @@ export function age(from: string, to: number): string {
 
 /** What became of a process, in a few words. */
 export function status(process: Process): string {
+  if (wasStopped(process)) {
+    return "stopped";
+  }
   switch (process.status) {
     case "exited":
       return process.signal !== undefined
@@ -51,13 +55,19 @@ export function status(process: Process): string {
   }
 }
 
-/** Whether a process came to a bad end. */
+/** Whether a process ended because somebody stopped it. */
+export function wasStopped({ status, cause }: Process): boolean {
+  return status === "exited" && cause === "requested_stop";
+}
+
+/** Whether a process came to a bad end; one that somebody stopped did not. */
 export function wentWrong(process: Process): boolean {
   return (
-    process.status === "failed" ||
-    process.status === "lost" ||
-    (process.exitCode ?? 0) !== 0 ||
-    (process.signal !== undefined && process.status === "exited")
+    !wasStopped(process) &&
+    (process.status === "failed" ||
+      process.status === "lost" ||
+      (process.exitCode ?? 0) !== 0 ||
+      (process.signal !== undefined && process.status === "exited"))
   );
 }
 
@@ -66,8 +76,14 @@ export function nameOf(process: Process): string {
   return name(process.label ?? process.command);
 }
 
-/** The state of a session, for people. */
-export function stateOf(session: Pick<Session, "state">): string {
+/**
+ * The state of a session, for people. What a service said that does not run any more
+ * is not known to be so.
+ */
+export function stateOf(session: Pick<Session, "state">, service: ServiceState["is"]): string {
+  if (service !== "running") {
+    return service === "starting" ? "service starting" : "service not running";
+  }
   switch (session.state) {
     case "bound":
       return "not started";

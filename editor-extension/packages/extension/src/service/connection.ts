@@ -24,6 +24,12 @@ import { ServiceError, serviceError } from "./errors.js";
 /** How long the service may take for its orderly end before it is killed, in ms. */
 const shutdownBudget = 15_000;
 
+/**
+ * How long a program may take for its end whose greeting was none that this side takes,
+ * in ms: it has done nothing yet.
+ */
+const refusedBudget = 2_000;
+
 /** How long a program may take to greet; one that is no service may never do it. In ms. */
 const greetingBudget = 20_000;
 
@@ -82,7 +88,8 @@ export class Connection {
 
   /**
    * Greets a program that has just been started as a service. What listen registers
-   * is in place before the first message comes.
+   * is in place before the first message comes. A program that is not taken is ended,
+   * which nobody waits for: it may not listen.
    */
   static async start(
     child: Child,
@@ -104,7 +111,7 @@ export class Connection {
     try {
       connection.server = await connection.greet(params);
     } catch (thrown) {
-      await connection.stop();
+      void connection.stop(refusedBudget);
       throw late ? new ServiceError(silent, { hint: "Look into the log." }) : thrown;
     } finally {
       clearTimeout(timer);
@@ -196,12 +203,15 @@ export class Connection {
     );
   }
 
-  /** Ends the service in order: its environments live on as their profiles say. */
-  async stop(): Promise<End> {
+  /**
+   * Ends the service in order: its environments live on as their profiles say. After
+   * the budget, in ms, it is killed.
+   */
+  async stop(budget = shutdownBudget): Promise<End> {
     if (this.gone !== undefined) {
       return this.gone;
     }
-    const timer = setTimeout(() => this.child.kill(), shutdownBudget);
+    const timer = setTimeout(() => this.child.kill(), budget);
     try {
       await Promise.race([this.sayShutdown(), this.ended]);
       if (this.gone === undefined) {

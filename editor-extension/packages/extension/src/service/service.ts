@@ -50,6 +50,8 @@ export class Service implements Disposable {
   private starting: Promise<Connection> | undefined;
   private stopping: Promise<void> | undefined;
   private connection: Connection | undefined;
+  /** The programs that were started and are not gone yet. */
+  private readonly programs = new Set<Promise<unknown>>();
   private retry: NodeJS.Timeout | undefined;
   private crashes = 0;
   private over = false;
@@ -119,6 +121,8 @@ export class Service implements Disposable {
     const connection = this.connection;
     this.connection = undefined;
     await connection?.stop();
+    // One that was not taken may be about to end.
+    await Promise.all(this.programs);
     this.become({ is: "stopped" });
   }
 
@@ -140,8 +144,11 @@ export class Service implements Disposable {
     try {
       const program = await this.options.locate();
       this.options.log(`starting ${program.path} (from ${program.from})`);
+      const child = this.options.launch(program.path, ["serve", ...this.options.args()]);
+      this.programs.add(child.ended);
+      void child.ended.then(() => this.programs.delete(child.ended));
       const connection = await Connection.start(
-        this.options.launch(program.path, ["serve", ...this.options.args()]),
+        child,
         this.options.initialize(),
         this.options.listen,
       );
