@@ -14,6 +14,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/confine"
+	"github.com/caisson-dev/caisson/backends/worker/self"
 )
 
 // Check tries the shell, the confinement by a write that must fail, the program
@@ -105,12 +106,12 @@ func (b *Backend) checkProgram() backends.Check {
 	path := b.o.Executable
 	var err error
 	if path == "" {
-		path, err = os.Executable()
+		path, err = self.Path()
 	}
 	if err == nil {
 		_, err = exec.LookPath(path)
 	}
-	c.Detail = path
+	c.Detail = self.Name(path)
 	if err != nil {
 		c.OK, c.Detail = false, fmt.Sprintf("the program cannot be started again as a worker: %v", err)
 		c.Hint = "if it was replaced or moved, restart the service"

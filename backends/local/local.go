@@ -23,7 +23,7 @@ import (
 // Options say how the backend starts its workers.
 type Options struct {
 	// Executable is the program that is started as "caisson worker"; empty
-	// means [os.Executable].
+	// means the one that runs.
 	Executable string
 	// Log gets what a person may want to know; nil drops it.
 	Log *slog.Logger

@@ -5,6 +5,7 @@
 package program
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,8 @@ type Options struct {
 	// Argv is the program and its arguments. The program is an absolute path, or a
 	// name that is looked up in PATH.
 	Argv []string
+	// Path is the file that is started under the name Argv[0], where it is not that.
+	Path string
 	// Env is its environment, nil this program's; Dir its working directory, empty
 	// this program's.
 	Env []string
@@ -86,7 +89,8 @@ func Start(o Options) (*Program, error) {
 	if err != nil {
 		return nil, errors.Join(err, theirIn.Close(), in.Close())
 	}
-	cmd := exec.Command(o.Argv[0], o.Argv[1:]...) //nolint:noctx // ended by Close
+	cmd := exec.Command(cmp.Or(o.Path, o.Argv[0])) //nolint:noctx // ended by Close
+	cmd.Args = o.Argv
 	cmd.Env, cmd.Dir = o.Env, o.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, o.Stderr
 	cmd.WaitDelay = stderrDrain

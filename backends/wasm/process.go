@@ -14,6 +14,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wasm/engine"
 	"github.com/caisson-dev/caisson/backends/wire"
+	"github.com/caisson-dev/caisson/backends/worker/self"
 )
 
 // engineProcess is the engine of one environment: started when it is needed, ended
@@ -250,7 +251,8 @@ func (p *engineProcess) start(ctx context.Context) (*running, error) {
 	}
 	r := &running{said: &said{}, unused: make(chan struct{})}
 	r.program, err = p.launch(program.Options{
-		Argv:   []string{executable, engine.Command},
+		Path:   executable,
+		Argv:   []string{self.Name(executable), engine.Command},
 		Env:    append([]string{}, p.backend.o.Environment...),
 		Dir:    "/",
 		Stderr: r.said,

@@ -17,12 +17,13 @@ import (
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/self"
 )
 
 // Options say how the backend runs its engines.
 type Options struct {
 	// Executable is the program that is started as "caisson wasm-engine"; empty
-	// means [os.Executable].
+	// means the one that runs.
 	Executable string
 	// CacheDir keeps compiled modules from one service to the next, for all
 	// environments of the user; it is made 0700. Empty: nothing is kept.
@@ -55,7 +56,7 @@ func (b *Backend) executable() (string, error) {
 	if b.o.Executable != "" {
 		return b.o.Executable, nil
 	}
-	return os.Executable()
+	return self.Path()
 }
 
 // Open opens the preopened directories. The engine is started by the first module

@@ -12,6 +12,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/caisson-dev/caisson/backends/worker/self"
 )
 
 // Command is the word with which this program's arguments begin, and is followed
@@ -37,7 +39,7 @@ func (l Limits) Wrap(path string, argv []string) (string, []string, error) {
 	if err := l.supported(); err != nil {
 		return "", nil, err
 	}
-	self, err := self()
+	program, err := self.Path()
 	if err != nil {
 		return "", nil, err
 	}
@@ -48,7 +50,7 @@ func (l Limits) Wrap(path string, argv []string) (string, []string, error) {
 	if l.Memory > 0 {
 		args = append(args, fmt.Sprintf("--memory=%d", l.Memory))
 	}
-	return self, append(append(args, "--", path), argv...), nil
+	return program, append(append(args, "--", path), argv...), nil
 }
 
 // The exit codes of a program that could not be started, as shells have them.

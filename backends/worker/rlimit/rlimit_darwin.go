@@ -1,8 +1,6 @@
 package rlimit
 
 import (
-	"os"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -18,5 +16,3 @@ func (l Limits) supported() error {
 	}
 	return nil
 }
-
-func self() (string, error) { return os.Executable() }

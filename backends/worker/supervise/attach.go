@@ -29,7 +29,7 @@ type AttachOptions struct {
 	// for: only its own workers may stay when another one's leavings are killed.
 	// Empty means that Attach starts the worker itself, detached.
 	Control string
-	// Executable is this program; empty means [os.Executable].
+	// Executable is this program; empty means the one that runs.
 	Executable string
 	// Stdin and Stdout are joined to the worker. Both are closed at the end; a
 	// read of Stdin that cannot be interrupted is left behind.

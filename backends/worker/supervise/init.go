@@ -23,7 +23,7 @@ type InitOptions struct {
 	// ShutdownTimeout bounds how long workers may take to end; 0 means
 	// [worker.DefaultShutdownTimeout].
 	ShutdownTimeout time.Duration
-	// Executable is this program; empty means [os.Executable].
+	// Executable is this program; empty means the one that runs.
 	Executable string
 	// Log gets what a person may want to know; nil drops it.
 	Log *slog.Logger

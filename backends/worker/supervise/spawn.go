@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/worker"
+	"github.com/caisson-dev/caisson/backends/worker/self"
 )
 
 // readyFD is the descriptor on which a started worker says that it listens:
@@ -25,7 +26,7 @@ const readyWord = "ready\n"
 
 // Start starts a worker on a socket that outlives this process and is no child
 // of it, and returns when it listens. The executable is this program, or empty
-// for [os.Executable]; env are the variables of the worker and of its commands,
+// for the one that runs; env are the variables of the worker and of its commands,
 // nil for those of this process. An error quotes the worker's last words.
 func Start(ctx context.Context, executable string, o worker.Options, env []string) error {
 	executable, err := program(executable)
@@ -35,6 +36,7 @@ func Start(ctx context.Context, executable string, o worker.Options, env []strin
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, executable, append([]string{"worker", "--detach"}, o.Args()...)...)
+	cmd.Args[0] = self.Name(executable)
 	cmd.Env, cmd.Dir = env, string(filepath.Separator)
 	var stderr bytes.Buffer
 	cmd.Stderr = &limitedWriter{w: &stderr, left: maxQuote}
@@ -77,7 +79,7 @@ func program(executable string) (string, error) {
 	if executable != "" {
 		return executable, nil
 	}
-	executable, err := os.Executable()
+	executable, err := self.Path()
 	if err != nil {
 		return "", fmt.Errorf("find the program to start: %w", err)
 	}
@@ -112,7 +114,7 @@ func spawn(executable string, o worker.Options, start startFunc) (*spawned, erro
 		return nil, err
 	}
 	defer w.Close()
-	argv := append([]string{executable, "worker", "--ready-fd=" + strconv.Itoa(readyFD)}, o.Args()...)
+	argv := append([]string{self.Name(executable), "worker", "--ready-fd=" + strconv.Itoa(readyFD)}, o.Args()...)
 	p, err := start(executable, argv, &os.ProcAttr{
 		Dir:   string(filepath.Separator),
 		Env:   os.Environ(),
