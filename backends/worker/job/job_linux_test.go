@@ -241,7 +241,7 @@ func TestLeftovers(t *testing.T) {
 		if slices.Sort(want); err != nil || !slices.Equal(left, want) {
 			t.Errorf("%s has %q, want %q, %v", parent, left, want, err)
 		}
-		in, err := openParent(parent)
+		in, err := workspace.OpenDir(parent)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,9 @@ func tryPlace(parent string) (_ *place, err error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err
 	}
-	in, err := openParent(parent)
+	// One in the workspace may be anybody's: a link in its place is refused here and
+	// wherever something is removed.
+	in, err := workspace.OpenDir(parent)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +103,7 @@ func tryPlace(parent string) (_ *place, err error) {
 
 // remove removes the directory, and the parent when nothing else is in it.
 func (p *place) remove() error {
-	in, err := openParent(p.parent)
+	in, err := workspace.OpenDir(p.parent)
 	if err == nil {
 		err = errors.Join(removeTree(in, p.name), in.Close())
 	}
@@ -135,27 +137,6 @@ func write(root *os.Root, name string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	return errors.Join(err, f.Close())
-}
-
-// openParent opens a directory of jobs. One in the workspace may be anybody's: a
-// link in its place, which leads to what nobody wants removed, is refused.
-func openParent(dir string) (*os.Root, error) {
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	opened, err := root.Stat(".")
-	if err == nil && (!info.IsDir() || !os.SameFile(info, opened)) {
-		err = &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
-	}
-	if err != nil {
-		return nil, errors.Join(err, root.Close())
-	}
-	return root, nil
 }
 
 // removeTree removes what is called name in root, and what is in it. A job may
@@ -212,7 +193,7 @@ func open(root *os.Root, dir string, depth int, move func(string) error) error {
 // sweep removes from dir what jobs have left whose workers died. Nobody else's
 // jobs run there, but in a workspace that containers share.
 func sweep(dir string) error {
-	root, err := openParent(dir)
+	root, err := workspace.OpenDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

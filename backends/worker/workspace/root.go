@@ -51,19 +51,42 @@ func Open(dir string) (*Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(resolved)
+	root, self, err := openAt(resolved)
 	if err != nil {
 		return nil, err
-	}
-	self, err := root.Stat(".")
-	if err != nil {
-		return nil, errors.Join(err, root.Close())
 	}
 	names := []string{resolved}
 	if abs != resolved {
 		names = append(names, abs)
 	}
 	return &Root{dir: resolved, names: names, root: root, self: identityOf(self), shown: resolved}, nil
+}
+
+// OpenDir opens the directory that is at dir, whose last part may not be a link: one
+// that somebody has put there leads to what is not meant.
+func OpenDir(dir string) (*os.Root, error) {
+	root, _, err := openAt(dir)
+	return root, err
+}
+
+// openAt is OpenDir, and says which directory it is.
+func openAt(dir string) (*os.Root, fs.FileInfo, error) {
+	there, err := os.Lstat(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	opened, err := root.Stat(".")
+	if err == nil && (!there.IsDir() || !os.SameFile(there, opened)) {
+		err = &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, root.Close())
+	}
+	return root, opened, nil
 }
 
 // View is how an environment sees a directory whose path is another one there.
