@@ -46,7 +46,7 @@ func (w *walker) otherReadings(sh *shell, text string) []reading {
 	}
 	if !sh.bash && (strings.Contains(text, "&>") || strings.Contains(text, "((")) {
 		// To shells that know neither, the one ends a command, and the other is two subshells.
-		all = append(all, reading{plain, syntax.LangPOSIX})
+		all = append(all, reading{strings.ReplaceAll(plain, "&>", "& >"), syntax.LangPOSIX})
 	}
 	return all
 }

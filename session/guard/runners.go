@@ -384,29 +384,3 @@ func (w *walker) container(sh *shell, args []field, stdin string) string {
 	w.run(inner, args, stdin)
 	return string(anything)
 }
-
-// calls follows the texts that a program in another language gives to a shell, where
-// they stand in it. What it makes up, as all else that it does, is not looked at.
-func (w *walker) calls(sh *shell, program string, functions ...string) {
-	for _, function := range functions {
-		rest := program
-		for {
-			_, after, ok := strings.Cut(rest, function)
-			if !ok {
-				break
-			}
-			rest = strings.TrimSpace(after)
-			if rest == "" || rest[0] != '"' && rest[0] != '\'' {
-				continue
-			}
-			text, tail, closed := strings.Cut(rest[1:], rest[:1])
-			if !closed {
-				continue
-			}
-			if tail = strings.TrimSpace(tail); !strings.HasPrefix(tail, ")") && !strings.HasPrefix(tail, ",") {
-				text += string(anything) // something is put behind it
-			}
-			w.code(sh.child(), text, unread)
-		}
-	}
-}

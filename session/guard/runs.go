@@ -35,7 +35,15 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 		return string(anything)
 	}
 	name := first.text
-	program := strings.ToLower(base(name)) // the case of names does not matter everywhere
+	if rest := strings.TrimPrefix(name, "="); name == "--" || name == "-" || rest != name && rest != "" {
+		// What ends the flags of a keyword, and zsh's path of a program.
+		if inner := slices.Clone(fields); rest != name {
+			inner[0].text = rest
+			return w.run(sh, inner, stdin)
+		}
+		return w.run(sh, fields[1:], stdin)
+	}
+	program := called(name)
 	if !known(program) {
 		return string(anything)
 	}
@@ -64,6 +72,8 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 		w.code(inner, text, stdin)
 		return string(anything)
 	}
+	sh.edited(program, fields[1:])
+	w.interpreter(sh, program, fields[1:], stdin)
 	w.codeIn(sh, program, fields[1:])
 	w.subscripts(sh, program, fields[1:])
 	if out, ok := w.special(sh, program, fields, stdin); ok {
@@ -76,6 +86,20 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 		return w.runner(sh, runner{values: "--library-path --inhibit-rpath --preload --audit --argv0"}, fields, stdin)
 	}
 	return output(sh, program, fields[1:], stdin)
+}
+
+// called is the name by which a program is known: in small letters, as the case of names
+// does not matter everywhere, without its version, and without the g of GNU's.
+func called(name string) string {
+	program := strings.ToLower(base(name))
+	if short := strings.TrimRight(program, "0123456789.-"); isShell(short) || slices.Contains(interpreters, short) {
+		return short
+	}
+	switch short := strings.TrimPrefix(program, "g"); short {
+	case "timeout", "xargs", "env", "find", "nice", "nohup", "stdbuf", "time", "chroot", "sed":
+		return short
+	}
+	return program
 }
 
 // through are programs that are there to run another one.
@@ -91,7 +115,11 @@ func (s *shell) written(name string) (string, bool) {
 		text, ok := s.files[resolve(s.dir, name)]
 		return text, ok
 	}
+	_, path := s.vars["PATH"] // which the line sets
 	for file, text := range s.files {
+		if path && base(file) == name {
+			return text, true
+		}
 		if original, ok := strings.CutPrefix(text, copied); ok && base(file) == name && original != name && base(original) != name {
 			return text, true
 		}
@@ -191,20 +219,20 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 	if out, ok := w.builtin(sh, program, args, stdin); ok {
 		return out, true
 	}
+	if isShell(program) {
+		return w.shell(sh, program, args, stdin), true
+	}
 	switch program {
 	case "at", "batch":
 		w.typed(sh.child(), program, stdin)
 		return string(outside), true
 	case "docker", "docker-compose", "podman", "podman-compose", "nerdctl", "kubectl", "oc":
 		return w.container(sh, args, stdin), true
-	case "python", "python2", "python3", "perl", "ruby", "node", "php", "lua", "pwsh":
+	case "python", "perl", "ruby", "node", "php", "lua", "pwsh":
 		// What a program of theirs does is not looked at. One that nobody has seen is
 		// as any other code that is only known when it runs.
 		if open(stdin) && (len(args) == 0 || len(args) == 1 && args[0].text == "-") {
 			w.give(program, "it reads a program that is only known when it runs")
-		}
-		for _, a := range args {
-			w.calls(sh, a.text, "system(", "popen(", "execSync(", "exec(", "shell_exec(", "passthru(", "subprocess.run(", "subprocess.call(", "check_output(", "check_call(", "Popen(")
 		}
 		return string(anything), true
 	case "curl", "wget":
@@ -214,18 +242,16 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 			}
 		}
 		return string(anything), true
-	case "bash", "sh", "dash", "zsh", "ksh", "ksh93", "mksh", "ash", "rbash", "fish", "yash", "csh", "tcsh":
-		return w.shell(sh, program, args, stdin), true
 	case "busybox", "toybox":
 		if len(args) > 0 && !strings.HasPrefix(args[0].text, "-") {
 			return w.run(sh, args, stdin), true
 		}
 		return string(outside), true
 	case "dd":
-		to := ""
+		from, to := "", ""
 		for _, a := range args {
 			if name, ok := strings.CutPrefix(a.text, "if="); ok {
-				stdin = sh.content(name)
+				from, stdin = name, sh.content(name)
 			} else if name, ok := strings.CutPrefix(a.text, "of="); ok {
 				to = name
 			}
@@ -235,6 +261,10 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 		}
 		if to == "" {
 			return stdin, true
+		}
+		if from != "" && stdin == string(anything) {
+			sh.copy(literal([]string{from, to}))
+			return "", true
 		}
 		if stdin != string(anything) {
 			w.wrote(sh, to, stdin)
@@ -282,10 +312,9 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 			}
 		}
 		return stdin, true
-	case "awk", "gawk", "mawk", "nawk":
-		for _, a := range args {
-			w.calls(sh, a.text, "system(")
-		}
+	case "make", "gmake":
+		w.makefile(sh, args, stdin)
+		return string(anything), true
 	case "sudo", "doas":
 		if len(args) == 1 && (args[0].text == "-s" || args[0].text == "-i") {
 			return w.shell(sh, "sh", nil, stdin), true
