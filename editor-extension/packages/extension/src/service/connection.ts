@@ -17,9 +17,10 @@ import {
   StreamMessageReader,
   StreamMessageWriter,
 } from "vscode-jsonrpc/node";
-import type { Child, Exit } from "./child.js";
+import type { Child } from "./child.js";
 import { type Disposable, Emitter } from "./emitter.js";
-import { ServiceError, serviceError } from "./errors.js";
+import { type End, lastWords } from "./end.js";
+import { isErrorData, ServiceError, serviceError } from "./errors.js";
 
 /** How long the service may take for its orderly end before it is killed, in ms. */
 const shutdownBudget = 15_000;
@@ -47,11 +48,6 @@ export interface RequestOptions {
   token?: CancellationToken | undefined;
   /** Is told how the request gets on; its parameters must take a workDoneToken. */
   progress?: ((value: ProgressValue) => void) | undefined;
-}
-
-/** How a service ended, and its last words. */
-export interface End extends Exit {
-  errors: string;
 }
 
 /** One running service and the conversation with it. */
@@ -157,7 +153,7 @@ export class Connection {
       );
     } catch (thrown) {
       const end = this.gone ?? (isAnswer(thrown) ? undefined : await this.endSoon());
-      throw end === undefined ? serviceError(thrown) : unanswered(method, end);
+      throw end === undefined ? asServiceError(thrown) : unanswered(method, end);
     } finally {
       listening?.dispose();
     }
@@ -245,6 +241,15 @@ function isAnswer(thrown: unknown): boolean {
   );
 }
 
+/** What the service answered as an error, with what it said beside the message. */
+function asServiceError(thrown: unknown): ServiceError {
+  if (thrown instanceof ResponseError) {
+    const data: unknown = thrown.data;
+    return new ServiceError(thrown.message, isErrorData(data) ? data : {}, { cause: thrown });
+  }
+  return serviceError(thrown);
+}
+
 /** The error of a request that a service left without an answer. */
 function unanswered(method: string, end: End): ServiceError {
   return new ServiceError(`The program caisson ended before it answered${lastWords(end)}`, {
@@ -252,14 +257,4 @@ function unanswered(method: string, end: End): ServiceError {
     // Nothing was asked of it before this one.
     outcomeUnknown: method !== "initialize",
   });
-}
-
-/** The end of a sentence about a service that is gone. */
-export function lastWords(end: End): string {
-  if (end.error !== undefined) {
-    return `: ${end.error.message}`;
-  }
-  const how = end.signal !== null ? ` (${end.signal})` : end.code ? ` (exit code ${end.code})` : "";
-  const said = end.errors.trim().split("\n").at(-1) ?? "";
-  return said === "" ? `${how}.` : `${how}: ${said}`;
 }

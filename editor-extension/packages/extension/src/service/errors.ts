@@ -1,5 +1,4 @@
 import type { ErrorData, Kind } from "@caisson/protocol";
-import { ResponseError } from "vscode-jsonrpc";
 
 /**
  * An error of the service, or of reaching it: a sentence that a person can act on
@@ -35,16 +34,13 @@ export function serviceError(thrown: unknown): ServiceError {
   if (thrown instanceof ServiceError) {
     return thrown;
   }
-  if (thrown instanceof ResponseError) {
-    const data: unknown = thrown.data;
-    return new ServiceError(thrown.message, isErrorData(data) ? data : {}, { cause: thrown });
-  }
   if (thrown instanceof Error) {
     return new ServiceError(thrown.message, {}, { cause: thrown });
   }
   return new ServiceError(String(thrown));
 }
 
-function isErrorData(data: unknown): data is ErrorData {
+/** Whether it is what the service says beside an error's message. */
+export function isErrorData(data: unknown): data is ErrorData {
   return typeof data === "object" && data !== null && "retryable" in data;
 }

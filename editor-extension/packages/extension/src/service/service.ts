@@ -1,7 +1,8 @@
 import type { ClientRequests, InitializeParams } from "@caisson/protocol";
 import type { Launch } from "./child.js";
-import { Connection, lastWords, type RequestOptions } from "./connection.js";
+import type { Connection, RequestOptions } from "./connection.js";
 import { type Disposable, Emitter } from "./emitter.js";
+import { lastWords } from "./end.js";
 import { ServiceError, serviceError } from "./errors.js";
 import type { Program } from "./locate.js";
 
@@ -143,6 +144,8 @@ export class Service implements Disposable {
     this.become({ is: "starting" });
     try {
       const program = await this.options.locate();
+      // What speaks with it is loaded at the first need: a window may have none.
+      const { Connection } = await import("./connection.js");
       this.options.log(`starting ${program.path} (from ${program.from})`);
       const child = this.options.launch(program.path, ["serve", ...this.options.args()]);
       this.programs.add(child.ended);
