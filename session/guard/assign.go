@@ -16,8 +16,11 @@ func (w *walker) assign(sh *shell, list []*syntax.Assign) {
 		name := a.Name.Value
 		if a.Index != nil {
 			w.arithmetic(sh, a.Index)
-			w.value(sh, a.Value)
+			text := w.value(sh, a.Value)
 			sh.vars[name] = variable{list: []string{string(anything)}, array: true}
+			if name == "BASH_ALIASES" {
+				w.code(sh.fork(), text, unread)
+			}
 			continue
 		}
 		if a.Array != nil {
@@ -65,6 +68,11 @@ func (w *walker) array(sh *shell, a *syntax.Assign) {
 		v.list = []string{string(anything)}
 	}
 	sh.vars[a.Name.Value] = v
+	if slices.Contains(codeSettings, a.Name.Value) {
+		for _, text := range v.list {
+			w.code(sh.fork(), text, unread)
+		}
+	}
 }
 
 // declare follows declare, local, export, readonly and their like.

@@ -37,24 +37,24 @@ var runners = map[string]runner{
 	"ionice":   {values: "-c -n -p --class --classdata"},
 	"nohup":    {},
 	"setsid":   {},
-	"setpriv":  {values: "--reuid --regid --groups --inh-caps --ambient-caps --bounding-set --securebits --pdeathsig"},
+	"setpriv":  {values: "--reuid --regid --ruid --rgid --euid --egid --selinux-label --apparmor-profile --landlock-access --landlock-rule --groups --inh-caps --ambient-caps --bounding-set --securebits --pdeathsig"},
 	"timeout":  {values: "-s -k --signal --kill-after", skip: 1},
 	"stdbuf":   {values: "-i -o -e --input --output --error"},
 	"time":     {values: "-f -o --format --output"},
-	"chrt":     {values: "-p -T -P -D", skip: 1},
+	"chrt":     {values: "-p -T -P -D --sched-runtime --sched-period --sched-deadline", skip: 1},
 	"taskset":  {values: "-p", skip: 1},
 	"numactl":  {values: "-N -m -C -i -p"},
-	"strace":   {values: "-e -o -p -s -u -a -b -E -I -O -P -S -U -X"},
-	"ltrace":   {values: "-e -o -p -s -u -a -n -l -x"},
-	"gdb":      {values: "-x -ex --command"},
+	"strace":   {values: "-e -o -p -s -u -a -b -E -I -O -P -S -U -X --output --attach --user --env --trace --string-limit --columns"},
+	"ltrace":   {values: "-e -o -p -s -u -a -n -l -x --output --library --indent --align"},
+	"gdb":      {values: "-x -ex -ix -iex --ex --command --eval-command"},
 	"valgrind": {},
-	"perf":     {values: "-e -o -p -F", skip: 1},
+	"perf":     {values: "-e -o -p -F -r --event --output --repeat", skip: 1},
 	"watch":    {values: "-n --interval", joined: true},
 	"entr":     {},
 	"exec":     {values: "-a"},
 	"builtin":  {},
 	"coproc":   {},
-	"unshare":  {values: "-S -G -R -w --setuid --setgid --root --wd"},
+	"unshare":  {values: "-S -G -R -w -l --setuid --setgid --root --wd --propagation --map-user --map-users --map-group --map-groups --setgroups --monotonic --boottime --load-interp --owner"},
 	"nsenter":  {values: "-t -S -G --target --setuid --setgid"},
 	"chroot":   {values: "--userspec --groups", skip: 1, shell: true},
 	"su":       {values: "-s -g -G -w --shell --group --supp-group", code: "-c --command --session-command", skip: 1, shell: true},
@@ -90,7 +90,13 @@ var runners = map[string]runner{
 	"chpst":            {values: "-u -U -e -n -l -L"},
 	"softlimit":        {},
 	"daemonize":        {values: "-c -e -o -p -l -u"},
-	"sg":               {code: "-c", skip: 1},
+	"sg":               {code: "-c", skip: 1, joined: true},
+	"noglob":           {},
+	"nocorrect":        {},
+	"repeat":           {skip: 1},
+	"and":              {},
+	"or":               {},
+	"not":              {},
 	"dotenv":           {values: "-f"},
 	"aws-vault":        {skip: 2},
 	"tmux":             {skip: 1, joined: true},
@@ -127,6 +133,36 @@ var runners = map[string]runner{
 	"doppler":          {values: "-p -c --project --config", skip: 1, verbs: "run"},
 	"lxc":              {skip: 2, verbs: "exec"},
 	"vagrant":          {code: "-c --command", skip: 2, verbs: "ssh"},
+	"apptainer":        {values: "-B --bind --env --pwd -H --home --env-file --overlay", skip: 2, verbs: "exec run"},
+	"singularity":      {values: "-B --bind --env --pwd -H --home --env-file --overlay", skip: 2, verbs: "exec run"},
+	"systemd-nspawn":   {values: "-D -i -M -u --directory --image --machine --user --bind --setenv"},
+	"machinectl":       {skip: 2, verbs: "shell"},
+	"toolbox":          {values: "-c --container", skip: 1, verbs: "run"},
+	"distrobox":        {values: "-n --name", skip: 2, verbs: "enter"},
+	"flatpak-spawn":    {},
+	"crictl":           {skip: 2, verbs: "exec"},
+	"nix":              {values: "-f --file -I", skip: 1, verbs: "run develop shell"},
+	"guix":             {skip: 1, verbs: "shell environment"},
+	"devbox":           {skip: 1, verbs: "run"},
+	"asdf":             {skip: 1, verbs: "exec"},
+	"rtx":              {skip: 1, verbs: "exec x"},
+	"op":               {values: "--env-file --account", skip: 1, verbs: "run"},
+	"chamber":          {skip: 2, verbs: "exec"},
+	"envdir":           {skip: 1},
+	"envchain":         {skip: 1},
+	"rvm":              {skip: 1, verbs: "do"},
+	"foreman":          {values: "-e --env -f", skip: 1, verbs: "run"},
+	"hatch":            {values: "-e --env", skip: 1, verbs: "run"},
+	"bunx":             {values: "-p --package"},
+	"dbus-launch":      {},
+	"torify":           {},
+	"catchsegv":        {},
+	"runcon":           {values: "-t -u -r -l --type --user --role --range"},
+	"newgrp":           {skip: 1, shell: true},
+	"xterm":            {values: "-T -title -geometry -fn -fa -fs -bg -fg -name"},
+	"rsh":              {values: "-l", skip: 1, joined: true},
+	"mosh":             {values: "-p --port", skip: 1},
+	"cmd":              {skip: 1, joined: true},
 }
 
 // runner follows what the program runs.
@@ -138,7 +174,7 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 	skip := r.skip
 	// Code may also stand behind the other words, as in su root -c code.
 	for i, a := range args {
-		if i+1 < len(args) && slices.Contains(code, a.text) {
+		if i+1 < len(args) && (slices.Contains(code, a.text) || shortened(code, a.text)) {
 			w.code(sh.child(), args[i+1].text, stdin)
 			ran = true
 		}
@@ -168,11 +204,11 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 				continue
 			}
 			return w.runRest(inner, r, args, 0, ran, stdin)
-		case slices.Contains(code, arg) && len(args) > 1:
+		case (slices.Contains(code, arg) || shortened(code, arg)) && len(args) > 1:
 			w.code(sh.child(), args[1].text, stdin)
 			args, ran = args[2:], true
 			continue
-		case cut && slices.Contains(code, name):
+		case cut && (slices.Contains(code, name) || shortened(code, name)):
 			w.code(sh.child(), value, stdin)
 			ran = true
 		case slices.ContainsFunc(code, func(c string) bool {
@@ -181,10 +217,10 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 			w.code(sh.child(), args[1].text, stdin) // such as -qc
 			args, ran = args[2:], true
 			continue
-		case slices.Contains(strings.Fields(r.dirs), arg) && len(args) > 1:
+		case takesNext(strings.Fields(r.dirs), arg) && len(args) > 1:
 			w.changeDir(inner, args[1:2])
 			args = args[1:]
-		case cut && slices.Contains(strings.Fields(r.dirs), name):
+		case cut && (slices.Contains(strings.Fields(r.dirs), name) || shortened(strings.Fields(r.dirs), name)):
 			w.changeDir(inner, []field{{text: value}})
 		case slices.Contains(strings.Fields(r.pairs), arg) && len(args) > 2:
 			args = args[2:]

@@ -57,6 +57,13 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 	if alias, ok := sh.aliases[name]; ok && !strings.HasPrefix(name, "git ") {
 		delete(sh.aliases, name) // it does not stand for itself
 		defer func() { sh.aliases[name] = alias }()
+		if strings.ContainsAny(alias, ";&|<>(){}$`\n") {
+			params := sh.params
+			sh.params = fields[1:]
+			w.code(sh, alias+` "$@"`, stdin)
+			sh.params = params
+			return string(anything)
+		}
 		b := &splitter{ifs: " \t\n"}
 		b.split(alias)
 		b.end()
@@ -72,8 +79,8 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 		w.code(inner, text, stdin)
 		return string(anything)
 	}
-	sh.edited(program, fields[1:])
 	w.interpreter(sh, program, fields[1:], stdin)
+	sh.edited(program, fields[1:])
 	w.codeIn(sh, program, fields[1:])
 	w.subscripts(sh, program, fields[1:])
 	if out, ok := w.special(sh, program, fields, stdin); ok {
@@ -134,15 +141,29 @@ var codeFlags = []string{
 
 // codeWords are flags of other programs whose next word is shell code.
 var codeWords = map[string][]string{
-	"tar":     {"-I", "-F", "--use-compress-program", "--info-script", "--new-volume-script", "--to-command", "--rsh-command"},
-	"rsync":   {"-e", "--rsh"},
-	"man":     {"-P", "--pager"},
-	"scp":     {"-S"},
-	"sftp":    {"-S"},
-	"nodemon": {"-x", "--exec"},
-	"zip":     {"-TT", "--unzip-command"},
+	"tar":               {"-I", "-F", "--use-compress-program", "--info-script", "--new-volume-script", "--to-command", "--rsh-command"},
+	"rsync":             {"-e", "--rsh", "--rsync-path"},
+	"nc":                {"-e", "-c", "--exec", "--sh-exec"},
+	"ncat":              {"-e", "-c", "--exec", "--sh-exec"},
+	"capsh":             {"-c"},
+	"ansible":           {"-a", "--args"},
+	"npx":               {"-c", "--call"},
+	"npm":               {"-c", "--call"},
+	"fly":               {"-C", "--command"},
+	"gcloud":            {"--command"},
+	"nix":               {"-c", "--command"},
+	"screen":            {"stuff"},
+	"konsole":           {"-e"},
+	"flatpak":           {"--command"},
+	"start-stop-daemon": {"--exec", "-x", "--startas", "-a"},
+	"watchman-make":     {"--run"},
+	"man":               {"-P", "--pager"},
+	"scp":               {"-S"},
+	"sftp":              {"-S"},
+	"nodemon":           {"-x", "--exec"},
+	"zip":               {"-TT", "--unzip-command"},
 	"git": {
-		"--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager",
+		"--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager", "--sendmail-cmd", "--to-cmd", "--cc-cmd", "--httpd",
 	},
 }
 
@@ -156,6 +177,22 @@ func (w *walker) codeIn(sh *shell, program string, args []field) {
 			w.code(sh.child(), value, unread)
 		case !cut && i+1 < len(args):
 			w.code(sh.child(), args[i+1].text, unread)
+		}
+		// The value of a short flag may stand with it, and the flag behind others.
+		for _, flag := range codeWords[program] {
+			before, code, ok := strings.Cut(a.text, flag[1:])
+			switch {
+			case len(flag) != 2 || !ok || before == "" || before[0] != '-':
+			case before == "-" && code != "":
+				w.code(sh.child(), code, unread)
+			case code == "" && isName(before[1:]) && i+1 < len(args):
+				w.code(sh.child(), args[i+1].text, unread)
+			}
+		}
+		if a.text == "--checkpoint-action" && i+1 < len(args) {
+			if code, ok := strings.CutPrefix(args[i+1].text, "exec="); ok {
+				w.code(sh.child(), code, unread)
+			}
 		}
 		for _, flag := range codeFlags {
 			if _, code, ok := strings.Cut(a.text, flag); ok {
@@ -281,7 +318,7 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 		}
 		return string(anything), true
 	case "crontab":
-		if len(args) > 0 && args[len(args)-1].text == "-" {
+		if len(args) == 0 || args[len(args)-1].text == "-" {
 			w.schedule(sh, stdin)
 		}
 		return string(anything), true

@@ -153,7 +153,7 @@ func (w *walker) schedule(sh *shell, table string) {
 }
 
 // interpreted follows a job's script: shells are followed, other interpreters are
-// programs as any other.
+// programs as any other, which are given a file that the line wrote.
 func (w *walker) interpreted(sh *shell, job script) {
 	b := &splitter{ifs: " \t\n"}
 	b.quoted("")
@@ -165,14 +165,19 @@ func (w *walker) interpreted(sh *shell, job script) {
 	w.note(sh, fields)
 	name := base(last)
 	for _, f := range fields {
-		if isShell(base(f.text)) {
+		if isShell(called(f.text)) {
 			name = base(f.text)
 		}
 	}
-	if isShell(name) {
+	if name = called(name); isShell(name) {
 		inner := sh.child()
-		w.line(inner, job.Source)
+		inner.bash = name == "bash"
+		w.code(inner, job.Source, unread)
+		return
 	}
+	script := dirText(sh.dir) + "/script"
+	sh.files[script] = authored(job.Source)
+	w.run(sh, append(fields, field{text: script}), unread)
 }
 
 func isShell(name string) bool {

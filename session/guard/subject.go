@@ -61,8 +61,7 @@ func (s *subject) commands() []command {
 		var env map[string]string
 		if json.Unmarshal(raw, &env) == nil {
 			for name, v := range env {
-				sh.set(name, v)
-				sh.exported[name] = true
+				w.setting(sh, name, v)
 			}
 		}
 	}
@@ -77,12 +76,13 @@ func (s *subject) commands() []command {
 		// looked at as if it were; what is none is no command.
 		if input, ok := o.text("input"); ok {
 			if c := newWalker(); c.code(newShell(""), input, unread) {
+				c.uncalled()
 				w.found = append(w.found, c.found...)
 			}
 		}
 	}
 	if line, ok := o.text("command"); ok {
-		w.line(sh, line)
+		w.code(sh, line, unread)
 	} else if argv, ok := o.list("command"); ok {
 		w.run(sh, literal(argv), unread)
 	}
@@ -97,6 +97,7 @@ func (s *subject) commands() []command {
 	if raw, ok := o.members["script"]; ok && json.Unmarshal(raw, &job) == nil && job.Interpreter != "" {
 		w.interpreted(sh, job)
 	}
+	w.uncalled()
 	s.found = w.commands()
 	return s.found
 }

@@ -55,10 +55,8 @@ func (w *walker) give(what, why string) {
 	w.found = append(w.found, opaque(what, why))
 }
 
-// line follows a whole shell line and, at last, the functions in it that nothing
-// called: other programs may.
-func (w *walker) line(sh *shell, text string) {
-	w.code(sh, text, unread)
+// uncalled follows, at last, the functions that nothing called: other programs may.
+func (w *walker) uncalled() {
 	for i := 0; i < len(w.declared); i++ { // they may declare more
 		d := w.declared[i]
 		if !w.called[d.body] {
@@ -363,7 +361,7 @@ func (w *walker) binary(sh *shell, c *syntax.BinaryCmd, stdin string) string {
 // codeSettings are variables whose values other programs run.
 var codeSettings = []string{
 	"GIT_SSH_COMMAND", "GIT_PAGER", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_EXTERNAL_DIFF", "GIT_ASKPASS", "PAGER", "EDITOR", "VISUAL",
-	"PROMPT_COMMAND", "MANPAGER", "LESSOPEN", "RSYNC_RSH", "SSH_ASKPASS",
+	"GIT_SSH", "GIT_PROXY_COMMAND", "PROMPT_COMMAND", "MANPAGER", "LESSOPEN", "RSYNC_RSH", "SSH_ASKPASS",
 }
 
 // prompts are variables whose values shells expand.
