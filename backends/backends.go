@@ -237,6 +237,10 @@ type PruneOptions struct {
 	// Profiles name the machines to look at, for backends that reach several:
 	// those of the configuration and of the saved sessions.
 	Profiles []profile.Profile
+	// Bound are the environments that the store's sessions have, on any backend, as
+	// they are bound, without secrets: for what backends keep in their StateDir, which
+	// need not be there.
+	Bound []Binding
 	// Unreached is told of each place that could not be looked at, which is no
 	// failure of the others. Nil is allowed.
 	Unreached func(place string, err error)

@@ -38,7 +38,8 @@ type world struct {
 	exported               []string // tokens, in the order of their fetching
 	loseExports            int      // how many of the next snapshots are gone before they are fetched
 	// away are the profiles whose environments cannot be reached, and how that is told.
-	away map[string]error
+	away   map[string]error
+	pruned backends.PruneOptions // the last
 	// refuse and lose are what the next calls of tools fail with: before they did
 	// anything, and after.
 	refuse, lose []error
@@ -149,6 +150,7 @@ func (d *doubleBackend) Remove(_ context.Context, b backends.Binding) error {
 func (d *doubleBackend) Prune(_ context.Context, o backends.PruneOptions) ([]backends.Resource, error) {
 	d.w.mu.Lock()
 	defer d.w.mu.Unlock()
+	d.w.pruned = o
 	var found []backends.Resource
 	for identity, at := range d.w.places {
 		if o.Live[identity] || !slices.ContainsFunc(slices.Collect(maps.Values(at.envs)), func(e *doubleEnvironment) bool { return e.kind == d.kind }) {

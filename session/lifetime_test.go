@@ -238,6 +238,31 @@ func TestPrune(t *testing.T) {
 	wantKind(t, err, tool.Unsupported)
 }
 
+// Backends are told what sessions have bound, so that they find what these keep here.
+func TestPruneKnowsBindings(t *testing.T) {
+	r := newDividedRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder})
+	if _, err := s.Prune(t.Context(), session.PruneRequest{DryRun: true}); err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]int{}
+	for _, b := range r.world.pruned.Bound {
+		kinds[b.Profile.Backend]++
+		if b.Session != v.ID || b.WorkspaceFolder != r.folder || b.Environment == "" || b.Secrets.Token != "" ||
+			b.StateDir != filepath.Join(r.dir, "state", "environments", b.Environment, "state") {
+			t.Errorf("bound %+v", b)
+		}
+	}
+	if kinds["local"] != 1 || kinds["docker"] != 2 || kinds["wasm"] != 1 {
+		t.Errorf("bound %v", kinds)
+	}
+	// Nothing is made where nothing was opened yet.
+	if entries, err := os.ReadDir(filepath.Join(r.dir, "state", "environments")); err != nil || len(entries) != 1 {
+		t.Errorf("environments: %v, %v", entries, err)
+	}
+}
+
 func TestProfiles(t *testing.T) {
 	r := newRig(t)
 	s := r.start()

@@ -10,6 +10,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session/config"
+	"github.com/caisson-dev/caisson/session/store"
 )
 
 // Profiles lists the configured profiles, "local" first, and the default's
@@ -117,16 +118,18 @@ func (m *Manager) Prune(ctx context.Context, r PruneRequest) ([]backends.Resourc
 	if err != nil {
 		return nil, err
 	}
-	profiles, err := m.everyProfile()
+	list, err := m.store.List()
 	if err != nil {
-		return nil, err
+		return nil, known(err)
 	}
+	profiles := m.everyProfile(list)
 	var all []backends.Resource
 	var errs []error
 	for _, kind := range kinds {
 		backend, _ := m.o.Registry.Get(kind)
 		found, err := backend.Prune(ctx, backends.PruneOptions{
-			DryRun: r.DryRun, OlderThan: r.OlderThan, Store: m.store.ID(), Live: bound, Profiles: profiles, Unreached: r.Unreached,
+			DryRun: r.DryRun, OlderThan: r.OlderThan, Store: m.store.ID(), Live: bound, Bound: m.bindings(list),
+			Profiles: profiles, Unreached: r.Unreached,
 		})
 		all = append(all, found...)
 		if err != nil {
@@ -141,11 +144,7 @@ func (m *Manager) Prune(ctx context.Context, r PruneRequest) ([]backends.Resourc
 
 // everyProfile are the configured profiles and those of the saved sessions, whose
 // own may have been edited or taken out since.
-func (m *Manager) everyProfile() ([]profile.Profile, error) {
-	list, err := m.store.List()
-	if err != nil {
-		return nil, known(err)
-	}
+func (m *Manager) everyProfile(list []store.Listed) []profile.Profile {
 	var all []profile.Profile
 	// What of the configuration can be read is worth looking at.
 	c, err := m.o.Config.Load()
@@ -165,7 +164,24 @@ func (m *Manager) everyProfile() ([]profile.Profile, error) {
 			all = append(all, p.Profile)
 		}
 	}
-	return all, nil
+	return all
+}
+
+// bindings are the environments of the sessions, as they are bound.
+func (m *Manager) bindings(list []store.Listed) []backends.Binding {
+	var all []backends.Binding
+	for _, l := range list {
+		if l.Err != nil {
+			continue
+		}
+		for _, p := range l.All() {
+			all = append(all, backends.Binding{
+				Session: l.ID, Environment: p.Environment, Profile: p.Profile, WorkspaceFolder: l.Folder,
+				StateDir: m.store.StatePath(p.Environment), RuntimeDir: m.o.RuntimeDir, Store: m.store.ID(),
+			})
+		}
+	}
+	return all
 }
 
 // boundEnvironments are those that a session may still come back to. A binding

@@ -123,10 +123,4 @@ func (b *Backend) Remove(ctx context.Context, at backends.Binding) error {
 	})
 }
 
-// Prune finds nothing: what a local environment keeps lies in the state
-// directory, and its worker ends by itself.
-func (*Backend) Prune(context.Context, backends.PruneOptions) ([]backends.Resource, error) {
-	return nil, nil
-}
-
 var _ backends.Backend = (*Backend)(nil)

@@ -224,11 +224,17 @@ func TestIdle(t *testing.T) {
 func service(t *testing.T) (*exec.Cmd, int) {
 	t.Helper()
 	dir := t.TempDir()
-	input, err := json.Marshal(map[string]any{
+	return serviceWith(t, map[string]any{
 		"Binding": binding(t, pure(t, preopen(dir, "")+`,"max_fuel":1000000000000000,"max_execution_time":"1h"`)),
-		"Request": request(t, "hold", "/work/running"), "Engine": options(t).Executable, "Cache": options(t).CacheDir,
-		"Running": filepath.Join(dir, "running"),
+		"Request": request(t, "hold", "/work/running"), "Running": filepath.Join(dir, "running"),
 	})
+}
+
+// serviceWith is service for what it is told to run.
+func serviceWith(t *testing.T, what map[string]any) (*exec.Cmd, int) {
+	t.Helper()
+	what["Engine"], what["Cache"] = options(t).Executable, options(t).CacheDir
+	input, err := json.Marshal(what)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,6 +260,44 @@ func service(t *testing.T) (*exec.Cmd, int) {
 		t.Fatal(err)
 	}
 	return cmd, pid
+}
+
+// TestServiceKilledInJob kills a service while a job runs: a prune lists the job's
+// directory and removes it, and does neither while the job runs.
+func TestServiceKilledInJob(t *testing.T) {
+	dir := t.TempDir()
+	at := binding(t, pure(t, fmt.Sprintf(`,"modules":[%q]`, guest(t))+preopen(dir, "")+`,"max_fuel":1000000000000000,"max_execution_time":"1h"`))
+	cmd, pid := serviceWith(t, map[string]any{
+		"Binding": at, "Running": filepath.Join(dir, "running"),
+		"Job": backends.JobRequest{ID: "job", Argv: []string{"guest", "hold", "/work/running"}},
+	})
+	prune := func(dry bool) []backends.Resource {
+		t.Helper()
+		found, err := New(Options{}).Prune(t.Context(), backends.PruneOptions{Bound: []backends.Binding{at}, DryRun: dry})
+		if err != nil {
+			t.Error(err)
+		}
+		return found
+	}
+	if found := prune(false); len(found) != 0 {
+		t.Errorf("of a job that runs it found %v", found)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	gone(t, pid)
+	for range 2 {
+		if found := prune(true); len(found) != 1 || filepath.Dir(found[0].ID) != jobsDir(at) || found[0].Session != at.Session {
+			t.Errorf("a dry run found %+v", found)
+		}
+	}
+	if found := prune(false); len(found) != 1 {
+		t.Errorf("it found %+v", found)
+	}
+	if left, err := os.ReadDir(jobsDir(at)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left %v, %v", left, err)
+	}
 }
 
 // TestServiceKilled kills a service while its guest runs: the engine, which has

@@ -187,6 +187,7 @@ func playService(file string) error {
 	var r struct {
 		Binding backends.Binding
 		Request backends.ModuleRequest
+		Job     backends.JobRequest // instead, when it has a program
 		Engine  string
 		Cache   string
 		Running string
@@ -201,7 +202,12 @@ func playService(file string) error {
 	e := opened.(*environment)
 	failed := make(chan error, 1)
 	go func() {
-		_, err := e.RunModule(context.Background(), r.Request)
+		var err error
+		if len(r.Job.Argv) > 0 {
+			_, err = e.RunJob(context.Background(), r.Job)
+		} else {
+			_, err = e.RunModule(context.Background(), r.Request)
+		}
 		failed <- err
 	}()
 	for {

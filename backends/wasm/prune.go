@@ -9,16 +9,32 @@ import (
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/leftover"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wasm/engine"
+	"github.com/caisson-dev/caisson/backends/worker/job"
 )
 
-// Prune removes caches of machine code that no program of this version can use and
-// that nobody has used for a week. All else that environments keep lies in their
-// state directories: what a job left whose service died goes with the session's
-// next job, or with its session.
+// Prune removes what jobs have left whose service was killed, and caches of machine
+// code that no program of this version can use and that nobody has used for a week.
+// All else that environments keep lies in their state directories and goes with them.
 func (b *Backend) Prune(_ context.Context, o backends.PruneOptions) ([]backends.Resource, error) {
+	left, jobs := leftover.Jobs(profile.WASM, o, jobsDirs)
+	stale, caches := b.pruneCaches(o)
+	return append(left, stale...), errors.Join(jobs, caches)
+}
+
+// jobsDirs are where the jobs of an environment may have directories.
+func jobsDirs(at backends.Binding) []string {
+	dirs := []string{jobsDir(at)}
+	if p := at.Profile.Preopens; len(p) > 0 {
+		dirs = append(dirs, job.InWorkspace(p[0].Host))
+	}
+	return dirs
+}
+
+func (b *Backend) pruneCaches(o backends.PruneOptions) ([]backends.Resource, error) {
 	if b.o.CacheDir == "" {
 		return nil, nil
 	}

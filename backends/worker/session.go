@@ -158,7 +158,7 @@ func (s *server) open(in wire.Initialize) (_ *session, err error) {
 	})
 	o.jobs = job.New(job.Options{
 		Root: o.root, Commands: o.processes, Exports: o.exports,
-		Dir: filepath.Join(SessionDir(o.state, in.Session), "jobs"), Log: s.log,
+		Dir: JobsDir(o.state, in.Session), Log: s.log,
 	})
 	o.packs = pack.New(pack.Options{
 		Dir: filepath.Join(SessionDir(o.state, in.Session), "packs"), Runner: o.processes, Check: o.root.Check,

@@ -21,6 +21,9 @@ var ErrIdle = errors.New("no connection for the worker's lifetime")
 // SessionDir is the directory of one session's records below a state directory.
 func SessionDir(state, session string) string { return filepath.Join(state, "sessions", session) }
 
+// JobsDir is where the session's jobs have their directories.
+func JobsDir(state, session string) string { return filepath.Join(SessionDir(state, session), "jobs") }
+
 // LockPath is the file that the worker of a session holds a lock on from before
 // it listens until nothing of it is left.
 func LockPath(state, session string) string {

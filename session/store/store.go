@@ -373,9 +373,12 @@ func (s *Store) Renew(e Environment) (Environment, error) {
 	return e, writeJSON(s.environment(e.Identity, "environment.json"), e)
 }
 
+// StatePath is where the environment's own directory for its backend is or would be.
+func (s *Store) StatePath(identity string) string { return s.environment(identity, "state") }
+
 // StateDir is the environment's own directory for its backend, which is made.
 func (s *Store) StateDir(identity string) (string, error) {
-	dir := s.environment(identity, "state")
+	dir := s.StatePath(identity)
 	return dir, PrivateDir(dir)
 }
 

@@ -54,7 +54,7 @@ func New(o Options) *Runner {
 	}
 	r := &Runner{o: o}
 	for _, dir := range []string{o.Dir, r.inWorkspace()} {
-		if err := sweep(dir); err != nil {
+		if _, err := Prune(dir, 0, false); err != nil {
 			o.Log.Warn("what an earlier job left was not removed", "directory", dir, "error", err)
 		}
 	}
@@ -202,4 +202,4 @@ func aside(q tool.JobRequest, script string) map[string]bool {
 }
 
 // inWorkspace is where jobs have their directories that cannot be in Dir.
-func (r *Runner) inWorkspace() string { return filepath.Join(r.o.Root.Dir(), ".caisson-jobs") }
+func (r *Runner) inWorkspace() string { return InWorkspace(r.o.Root.Dir()) }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
@@ -54,10 +53,11 @@ func (r *Runner) newPlace() (*place, error) {
 func makePlace(parent string) (*place, error) {
 	for try := 1; ; try++ {
 		p, err := tryPlace(parent)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) || try == maxTries {
+		if err == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, endpoint.ErrLocked) || try == maxTries {
 			return p, err
 		}
-		// Somebody has removed the parent, which was empty, or swept the new one.
+		// Somebody has removed the parent, which was empty, or took the new one for a
+		// dead job's.
 	}
 }
 
@@ -190,51 +190,11 @@ func open(root *os.Root, dir string, depth int, move func(string) error) error {
 	return err
 }
 
-// sweep removes from dir what jobs have left whose workers died. Nobody else's
-// jobs run there, but in a workspace that containers share.
-func sweep(dir string) error {
-	root, err := workspace.OpenDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	entries, err := list(root, ".", maxEntries)
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	for _, e := range entries {
-		if e.IsDir() && ours(e.Name()) {
-			err = errors.Join(err, sweepOne(now, root, dir, e))
-		}
-	}
-	_ = os.Remove(dir) // unless somebody's is left in it
-	return err
-}
-
 // newName names a job's directory, and ours tells whether a name is such a one.
 func newName() string { return strings.ToLower(rand.Text()[:nameLength]) }
 
 func ours(name string) bool {
 	return len(name) == nameLength && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz234567") == ""
-}
-
-func sweepOne(now context.Context, root *os.Root, dir string, e fs.DirEntry) error {
-	lock, err := endpoint.AcquireExisting(now, filepath.Join(dir, e.Name(), lockFile))
-	switch {
-	case err == nil:
-		return errors.Join(removeTree(root, e.Name()), lock.Unlock())
-	case errors.Is(err, endpoint.ErrLocked):
-		return nil // it runs
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	info, err := e.Info()
-	if errors.Is(err, fs.ErrNotExist) || err == nil && time.Since(info.ModTime()) < unlockedAge {
-		return nil
-	}
-	return errors.Join(err, removeTree(root, e.Name()))
 }
 
 // inputs is where a job's input files go and its outputs are looked for.
