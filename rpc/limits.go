@@ -43,6 +43,14 @@ const (
 	// maxDroppable is how many messages may wait to be written before log
 	// lines and traces, which nobody misses, are dropped.
 	maxDroppable = 1000
+	// maxUnread and maxUnreadBytes are how many messages, and bytes of
+	// notifications, may wait to be written before events of processes wait where
+	// they come from, so that one environment's do not use up what disconnects the
+	// client; deafAfter is after how long without a read it is taken for deaf, for
+	// whom nothing waits.
+	maxUnread      = 1000
+	maxUnreadBytes = 8 << 20
+	deafAfter      = 10 * time.Second
 	// cancelGrace is how long a cancelled request may take to stop before its
 	// outcome is called unknown. The worker's protocol has the same figure.
 	cancelGrace = 35 * time.Second

@@ -239,17 +239,41 @@ func (p *player) answer() map[string]any {
 func TestDeafClient(t *testing.T) {
 	h := serve(t, nil)
 	startRaw(t, h)
+	for range protocol.MaxPendingNotifications + 100 {
+		h.server.notify(protocol.MethodSessionChanged, protocol.SessionChangedParams{})
+	}
+	if code := h.wait(t); code != ExitUnclean || !errors.Is(h.err, frame.ErrSlowPeer) {
+		t.Fatalf("the service ends with %d, %v", code, h.err)
+	}
+}
+
+// TestFloodOfEvents has an environment tell more than a client that reads slowly is
+// disconnected for: the events wait, and other answers pass them.
+func TestFloodOfEvents(t *testing.T) {
+	h := serve(t, nil)
+	p := startRaw(t, h)
 	env := h.env()
 	if _, err := env.Start(t.Context(), startRequest()); err != nil {
 		t.Fatal(err)
 	}
-	for range protocol.MaxPendingNotifications + 100 {
+	const events = 2 * protocol.MaxPendingNotifications
+	for range events {
 		if _, err := env.change("p-00000000000000000000", "updated", func(*doubleProcess) {}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if code := h.wait(t); code != ExitUnclean || !errors.Is(h.err, frame.ErrSlowPeer) {
-		t.Fatalf("the service ends with %d, %v", code, h.err)
+	p.send(`{"id":5,"method":"tool/call","params":{"sessionId":"s1","name":"echo","arguments":{}}}`)
+	before, answered := 0, false
+	for told := 0; told < events; {
+		switch msg := p.receive().(map[string]any); {
+		case msg["method"] == protocol.MethodProcessEvent && msg["params"].(map[string]any)["type"] == "updated":
+			told++
+		case msg["id"] == float64(5):
+			before, answered = told, true
+		}
+	}
+	if !answered || before > 2*maxUnread {
+		t.Errorf("the answer came, %t, after %d of %d events", answered, before, events)
 	}
 }
 

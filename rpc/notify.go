@@ -88,6 +88,10 @@ func (s sink) Process(e session.ProcessEvent) {
 	})
 }
 
+func (s sink) Room(ctx context.Context) {
+	s.stream.Room(ctx, maxUnread, maxUnreadBytes, deafAfter)
+}
+
 func (s sink) ArtifactPublished(a artifacts.Artifact, p artifacts.Preview) {
 	s.notify(protocol.MethodArtifactPublished, protocol.ArtifactPublished{
 		Artifact: toArtifact(a),

@@ -59,6 +59,7 @@ func (p *place) drain(ctx context.Context, env backends.Environment, sub backend
 			return ctx.Err() == nil && tool.KindOf(err) == tool.Overloaded
 		}
 		if e.Process != nil {
+			p.s.m.sink.Room(ctx)
 			p.processEvent(*e.Process)
 		}
 		if e.State != nil {
@@ -99,6 +100,7 @@ func (p *place) resync(ctx context.Context, env backends.Environment) {
 		return
 	}
 	for _, process := range list {
+		p.s.m.sink.Room(ctx)
 		p.processEvent(tool.ProcessEvent{Type: eventFor(process), Process: process})
 	}
 }

@@ -264,5 +264,6 @@ func (discard) ExecutionStarted(Execution)                              {}
 func (discard) ExecutionCompleted(Execution)                            {}
 func (discard) ExecutionFailed(Execution)                               {}
 func (discard) Process(ProcessEvent)                                    {}
+func (discard) Room(context.Context)                                    {}
 func (discard) ArtifactPublished(artifacts.Artifact, artifacts.Preview) {}
 func (discard) ConfigChanged(error)                                     {}

@@ -236,6 +236,8 @@ func (r *recorder) Process(e session.ProcessEvent) {
 	r.record(func() { r.processes = append(r.processes, e) })
 }
 
+func (r *recorder) Room(context.Context) {}
+
 func (r *recorder) ArtifactPublished(a artifacts.Artifact, p artifacts.Preview) {
 	r.record(func() {
 		r.published = append(r.published, a)

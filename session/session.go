@@ -12,6 +12,7 @@
 package session
 
 import (
+	"context"
 	"time"
 
 	"github.com/caisson-dev/caisson/artifacts"
@@ -97,13 +98,17 @@ type Filter struct {
 }
 
 // Sink is told what happens. Its methods are called from many goroutines, one
-// session's in the order of what happened, and must not block.
+// session's in the order of what happened, and must not block but for Room.
 type Sink interface {
 	SessionChanged(Session)
 	ExecutionStarted(Execution)
 	ExecutionCompleted(Execution)
 	ExecutionFailed(Execution)
 	Process(ProcessEvent)
+	// Room waits until there is room for another event of a process, or ctx is
+	// done: an environment that has more of them than whoever is told can take has
+	// to wait, and no other with it.
+	Room(ctx context.Context)
 	ArtifactPublished(artifacts.Artifact, artifacts.Preview)
 	// ConfigChanged tells that the user's file is another one now. Err is what
 	// is wrong with it, or nil; sessions that exist keep what they are bound to.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // headerRoom is the space that a buffer leaves for its header.
@@ -107,6 +108,11 @@ type queue struct {
 	notified int64
 	// idleCh is closed when messages is zero again; nil while nobody waits.
 	idleCh chan struct{}
+	// lessCh is closed when something has been written, or never will be; nil
+	// while nobody waits. wroteAt is when that was last, or when the first of what
+	// waits came.
+	lessCh  chan struct{}
+	wroteAt time.Time
 	// closed is why nothing more is taken; nil while open.
 	closed error
 }
@@ -125,6 +131,9 @@ func (q *queue) push(it item, wake bool) error {
 		return q.closed
 	case q.messages >= MaxQueued, it.notification && q.notified+n > MaxNotified && q.messages > 0:
 		return ErrSlowPeer
+	}
+	if q.messages == 0 {
+		q.wroteAt = time.Now()
 	}
 	q.items = append(q.items, it)
 	q.messages++
@@ -198,6 +207,11 @@ func (q *queue) wrote(items []item) {
 		close(q.idleCh)
 		q.idleCh = nil
 	}
+	q.wroteAt = time.Now()
+	if q.lessCh != nil {
+		close(q.lessCh)
+		q.lessCh = nil
+	}
 	q.mu.Unlock()
 	for i := range items {
 		items[i].finish()
@@ -232,6 +246,20 @@ func (q *queue) backlog() (messages int, bytes int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.messages, q.bytes
+}
+
+// behind reports whether more than so many messages, or bytes of notifications,
+// wait, and since when nothing has been written; less is closed when something has.
+func (q *queue) behind(messages int, bytes int64) (less <-chan struct{}, since time.Time, behind bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed != nil || q.messages <= messages && q.notified <= bytes {
+		return nil, time.Time{}, false
+	}
+	if q.lessCh == nil {
+		q.lessCh = make(chan struct{})
+	}
+	return q.lessCh, q.wroteAt, true
 }
 
 // idle is a channel that is closed when nothing is queued or being written.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"go.lsp.dev/jsonrpc2"
 )
@@ -149,6 +150,28 @@ func (s *Stream) Detach() { s.body = nil }
 
 // Backlog is what waits to be written: messages and bytes.
 func (s *Stream) Backlog() (messages int, bytes int64) { return s.queue.backlog() }
+
+// Room waits while more than so many messages, or bytes of notifications, wait to
+// be written: for a peer that reads slowly, until ctx is done or the stream has
+// ended. For one that has taken nothing for as long as patience it does not wait.
+func (s *Stream) Room(ctx context.Context, messages int, bytes int64, patience time.Duration) {
+	for {
+		less, since, behind := s.queue.behind(messages, bytes)
+		left := patience - time.Since(since)
+		if !behind || left <= 0 {
+			return
+		}
+		deaf := time.NewTimer(left)
+		select {
+		case <-less:
+		case <-deaf.C:
+		case <-ctx.Done():
+			deaf.Stop()
+			return
+		}
+		deaf.Stop()
+	}
+}
 
 // Flush waits until everything queued so far has been written, writing has
 // ended, or ctx is done.

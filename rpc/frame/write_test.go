@@ -107,6 +107,49 @@ func TestNotificationBytes(t *testing.T) {
 	}
 }
 
+// TestRoom waits for a peer that reads slowly, not for one that is deaf, and no
+// longer than its caller wants or the stream is open.
+func TestRoom(t *testing.T) {
+	a, b := pair(t, Options{}, Options{})
+	room := func(ctx context.Context, messages int, patience time.Duration) <-chan struct{} {
+		there := make(chan struct{})
+		go func() {
+			defer close(there)
+			a.Room(ctx, messages, MaxNotified, patience)
+		}()
+		return there
+	}
+	<-room(t.Context(), 0, time.Hour) // nothing waits
+	for range 3 {
+		if err := a.Notify("n", nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-room(t.Context(), 3, time.Hour)
+	<-room(t.Context(), 0, time.Nanosecond) // deaf
+	ctx, cancel := context.WithCancel(t.Context())
+	gone, there := room(ctx, 0, time.Hour), room(t.Context(), 0, time.Hour)
+	cancel()
+	<-gone
+	select {
+	case <-there:
+		t.Error("there is room while three messages wait")
+	default:
+	}
+	for range 3 {
+		if _, _, err := b.Read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-there
+	if err := a.Notify("n", []byte(`"`+strings.Repeat("x", 1<<20)+`"`), nil); err != nil {
+		t.Fatal(err)
+	}
+	ended := room(t.Context(), 0, time.Hour)
+	a.Close()
+	<-ended
+}
+
 // TestDone is called for what was written and for what never will be.
 func TestDone(t *testing.T) {
 	a, b := pair(t, Options{}, Options{})

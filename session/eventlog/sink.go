@@ -1,6 +1,7 @@
 package eventlog
 
 import (
+	"context"
 	"errors"
 	"strings"
 
@@ -97,6 +98,9 @@ func (l *Log) ArtifactPublished(a artifacts.Artifact, _ artifacts.Preview) {
 		Artifact: &artifactState{ID: a.ID, MediaType: a.MediaType, Size: a.Size},
 	})
 }
+
+// Room implements [session.Sink]: a file has room.
+func (*Log) Room(context.Context) {}
 
 // ConfigChanged implements [session.Sink].
 func (l *Log) ConfigChanged(err error) { l.put(event{Event: "config/changed", Failure: failed(err)}) }
