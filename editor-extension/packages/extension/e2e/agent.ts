@@ -88,9 +88,9 @@ export class Agent {
     return this.ask("seen");
   }
 
-  /** Opens a file in an editor. */
-  edit(path: string): Promise<void> {
-    return this.ask("edit", path);
+  /** Opens a file in an editor, with the cursor behind the text. */
+  edit(path: string, behind = ""): Promise<void> {
+    return this.ask("edit", path, behind);
   }
 
   /** Changes a setting of the editor's user; undefined is the default again. */

@@ -1,5 +1,7 @@
 import type { Locator, Page } from "playwright-core";
 
+const statusItem = '.statusbar-item[id="caisson-dev.caisson.caisson.environment"]';
+
 /** What a person sees and does in the window. */
 export class Window {
   constructor(private readonly page: Page) {}
@@ -26,7 +28,12 @@ export class Window {
 
   /** The status bar item. */
   get status(): Locator {
-    return this.page.locator('.statusbar-item[id="caisson-dev.caisson.caisson.environment"]');
+    return this.page.locator(statusItem);
+  }
+
+  /** Waits until the status bar item says so to those who cannot see it. */
+  async says(state: string): Promise<void> {
+    await this.page.locator(`${statusItem}[aria-label*="${state}"]`).waitFor();
   }
 
   /** Trusts the folders of the window, in the editor's own view for that, which is open. */
@@ -42,6 +49,27 @@ export class Window {
   async command(title: string): Promise<void> {
     await this.page.keyboard.press("F1");
     await this.choose(`>${title}`, title);
+    // What is typed next is not for this list.
+    await this.page.waitForFunction(() => {
+      const list = document.querySelector<HTMLElement>(".quick-input-widget");
+      const typed = list?.querySelector<HTMLInputElement>("input.input")?.value ?? "";
+      return list === null || list.style.display === "none" || !typed.startsWith(">");
+    });
+  }
+
+  /** The open list or question at the top of the window. */
+  get quickInput(): Locator {
+    return this.page.locator(".quick-input-widget:visible");
+  }
+
+  /** What the editor suggests at the cursor. */
+  get suggestions(): Locator {
+    return this.page.locator(".suggest-widget.visible .monaco-list-row");
+  }
+
+  /** The step of the open walkthrough that has the title. */
+  step(title: string): Locator {
+    return this.page.locator(".getting-started-step").filter({ hasText: title });
   }
 
   /** Shows the window in another colour theme. */

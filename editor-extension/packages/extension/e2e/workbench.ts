@@ -215,12 +215,10 @@ export class Workbench {
     const answer = { protocolVersion: 99, serverInfo: { name: "caisson", version: "0.0.1" } };
     const body = JSON.stringify({ jsonrpc: "2.0", id: 0, result: answer });
     const message = `Content-Length: ${body.length}\r\n\r\n${body}`;
-    // It ends when it is told anything after its greeting.
+    // It hears nothing after its greeting, not even that it shall end.
     const program = `#!${process.execPath}
-process.stdin.once("data", () => {
-  process.stdout.write(${JSON.stringify(message)});
-  process.stdin.once("data", () => process.exit());
-});
+process.stdin.once("data", () => process.stdout.write(${JSON.stringify(message)}));
+setInterval(() => undefined, 60_000);
 `;
     await writeFile(path, program, { mode: 0o755 });
     return path;

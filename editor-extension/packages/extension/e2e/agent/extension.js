@@ -47,8 +47,11 @@ exports.activate = async (context) => {
       );
       return result.content.map((part) => part.value);
     },
-    edit: async (path) => {
-      await vscode.window.showTextDocument(vscode.Uri.file(path), { preview: false });
+    edit: async (path, behind) => {
+      const document = await vscode.workspace.openTextDocument(path);
+      const cursor = document.positionAt(document.getText().indexOf(behind) + behind.length);
+      const selection = new vscode.Range(cursor, cursor);
+      await vscode.window.showTextDocument(document, { preview: false, selection });
     },
     configure: async (name, value) => {
       await vscode.workspace.getConfiguration().update(name, value ?? undefined, true);
