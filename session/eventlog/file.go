@@ -61,6 +61,11 @@ func (l *file) mend() error {
 // write appends whole lines, after moving a file aside that is large enough. A line
 // that could only be written in part is ended before the next one.
 func (l *file) write(lines []byte) error {
+	if l.moved() {
+		if err := l.close(); err != nil {
+			return err
+		}
+	}
 	if l.f == nil {
 		if err := l.open(); err != nil {
 			return err
@@ -87,6 +92,20 @@ func (l *file) write(lines []byte) error {
 		}
 	}
 	return err
+}
+
+// moved reports whether somebody moved the file aside or removed it, as programs do that
+// keep logs small: what is written to it would not be found.
+func (l *file) moved() bool {
+	if l.f == nil {
+		return false
+	}
+	mine, err := l.f.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Lstat(l.path)
+	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(mine, now)
 }
 
 // rotate moves the file to its name and ".1", unless another service has done that,

@@ -50,3 +50,38 @@ func TestMovedByOne(t *testing.T) {
 		t.Errorf("%q, %q, %v", old, now, err)
 	}
 }
+
+// What somebody else moved aside or removed is not written to any more.
+func TestMovedByOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	l, err := openFile(path, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	for _, c := range []struct {
+		line string
+		move func() error
+	}{
+		{"first", func() error { return os.Rename(path, path+".old") }},
+		{"second", func() error { return os.Remove(path) }},
+		{"third", func() error { return os.WriteFile(path+".new", []byte("of another\n"), 0o600) }},
+		{"fourth", func() error { return os.Rename(path+".new", path) }},
+		{"fifth", func() error { return nil }},
+	} {
+		if err := l.write([]byte(c.line + "\n")); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.move(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old, err := os.ReadFile(path + ".old")
+	if err != nil || string(old) != "first\n" {
+		t.Errorf("%q, %v", old, err)
+	}
+	now, err := os.ReadFile(path)
+	if err != nil || string(now) != "of another\nfifth\n" {
+		t.Errorf("%q, %v", now, err)
+	}
+}
