@@ -81,7 +81,7 @@ func (w *walker) code(sh *shell, text, stdin string) bool {
 	}
 	text = strings.ReplaceAll(text, "\x00", "")
 	for _, r := range w.otherReadings(sh, text) {
-		w.reading(sh.fork(), r, stdin)
+		_ = w.reading(sh.fork(), r, stdin) // where it ends, that shell ends as well
 	}
 	if err := w.reading(sh, reading{text, syntax.LangBash}, stdin); err != nil {
 		w.give(cut(text, maxShown), "it cannot be parsed as a shell line")
