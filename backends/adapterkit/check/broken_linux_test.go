@@ -40,10 +40,6 @@ func interpreter(t *testing.T) []string {
 	return []string{path, "-E", "-s", "-S", "-X", "pycache_prefix=" + filepath.Join(t.TempDir(), "compiled")}
 }
 
-// everywhere are those for whose breach all clauses are driven, those too that need
-// an adapter of their own: starting these is what takes its time.
-var everywhere = []string{"tool-glob"}
-
 // patient are limits that a busy machine keeps.
 func patient(command ...string) Options {
 	return Options{Command: command, Patience: 30 * time.Second, Ending: 30 * time.Second, Parallel: 2}
@@ -62,20 +58,16 @@ func TestPython(t *testing.T) {
 	}
 }
 
-// TestBroken: of the adapter that breaks a clause the check says so, and of no other
-// clause, in whatever section it is. Under the race detector, which has seen all of
-// the check by then, only those of its section are driven.
+// TestBroken: the whole check of the adapter that breaks a clause says that this clause
+// is broken, and no other, for every clause of the catalogue.
 func TestBroken(t *testing.T) {
 	t.Parallel()
-	command := append(interpreter(t), broken)
-	// What all of them are made of is compiled once.
-	if out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	all := clauses()
+	nursery := newNursery(t)
+	all := Clauses()
 	slots := make(chan struct{}, atOnce*runtime.GOMAXPROCS(0))
 	reports := make([]Report, len(all))
 	errs := make([]error, len(all))
+	took := make([]time.Duration, len(all))
 	var wg sync.WaitGroup
 	for i, c := range all {
 		wg.Go(func() {
@@ -83,35 +75,23 @@ func TestBroken(t *testing.T) {
 				slots <- struct{}{}
 				defer func() { <-slots }()
 			}
-			o := patient(append(command[:len(command):len(command)], c.Name)...)
-			o.Clauses = driven(c, all)
+			o := patient(broken, c.Name)
+			o.start = nursery.start
+			begun := time.Now()
 			reports[i], errs[i] = Run(t.Context(), o)
+			took[i] = time.Since(begun)
 		})
 	}
 	wg.Wait()
 	for i, c := range all {
 		t.Run(c.Name, func(t *testing.T) {
+			t.Logf("checked in %v", took[i])
 			if errs[i] != nil {
 				t.Fatal(errs[i])
 			}
 			expect(t, reports[i], c.Name)
 		})
 	}
-}
-
-// driven are the clauses that are driven for the breach of one.
-func driven(c clause, all []clause) (names []string) {
-	if c.Name == "cancel" {
-		return []string{c.Name} // the others of its section would each wait for the same reply
-	}
-	for _, other := range all {
-		near := other.Section == c.Section || slices.Contains(everywhere, c.Name)
-		giant := other.Name == "long-frame" && c.Name != other.Name && c.Name != "malformed"
-		if (near || !other.alone && !racing) && !giant {
-			names = append(names, other.Name)
-		}
-	}
-	return names
 }
 
 // TestWhole: the adapter that all of them are made of offers everything and breaks

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/caisson-dev/caisson/backends/program"
 )
 
 // The limits of a check where [Options] name none.
@@ -41,6 +43,9 @@ type Options struct {
 	// Progress, unless it is nil, is told once that the adapter takes its time to
 	// answer at all.
 	Progress func(string)
+
+	// start starts the command; nil is startProgram.
+	start func(program.Options) (started, error)
 }
 
 // variableMark is the variable of commands that has the marker: it is in what they
@@ -56,6 +61,8 @@ const (
 	Broken Verdict = "broken"
 	// NotOffered is a clause about what the adapter neither announces nor answers.
 	NotOffered Verdict = "not offered"
+	// NotDriven is a clause that could not be tried, because another one is broken.
+	NotDriven Verdict = "not driven"
 )
 
 // Clause is one rule of the protocol.
@@ -72,7 +79,7 @@ type Result struct {
 	Clause
 	Verdict Verdict `json:"verdict"`
 	// Detail says what was expected and what came, or why the clause does not
-	// apply.
+	// apply or was not driven.
 	Detail string `json:"detail,omitempty"`
 	// Frames are those exchanged for a broken clause, "→" to the adapter and "←"
 	// from it, without the token and the values of variables.
@@ -146,6 +153,9 @@ func withDefaults(o Options) Options {
 	if o.Parallel <= 0 {
 		o.Parallel = DefaultParallel
 	}
+	if o.start == nil {
+		o.start = startProgram
+	}
 	return o
 }
 
@@ -170,12 +180,16 @@ type run struct {
 	// found.
 	marker string
 	known  knowledge
+	// driven has, for each clause of this check, what is closed when it was driven.
+	driven map[string]chan struct{}
 
 	late sync.Once // for Progress
 
 	mu sync.Mutex
-	// noted are breaches that showed while another clause was driven.
-	noted map[string]Result
+	// noted are breaches that showed while another clause was driven, failed the
+	// clauses that are broken or could not be driven.
+	noted  map[string]Result
+	failed map[string]bool
 }
 
 // knowledge is what the first connection found out for all clauses.
@@ -193,6 +207,10 @@ func (r *run) all(ctx context.Context, chosen []clause) (Report, error) {
 	first, err := r.acquaint(ctx)
 	if err != nil {
 		return Report{}, err
+	}
+	r.driven, r.failed = make(map[string]chan struct{}), make(map[string]bool)
+	for _, c := range chosen {
+		r.driven[c.Name] = make(chan struct{})
 	}
 	report := Report{Command: r.Command, Capabilities: r.known.capabilities, Mode: r.known.mode, Results: make([]Result, len(chosen))}
 	slots := make(chan struct{}, r.Parallel)
@@ -218,6 +236,7 @@ func (r *run) all(ctx context.Context, chosen []clause) (Report, error) {
 			continue
 		}
 		wg.Go(func() {
+			r.await(ctx, c.after) // without a place, which those may wait for
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			report.Results[i] = r.drive(ctx, c, nil)
@@ -285,13 +304,46 @@ func (r *run) connected(ctx context.Context) *peer {
 	return p
 }
 
+// await waits until clauses were driven, as far as they are to be.
+func (r *run) await(ctx context.Context, names []string) {
+	for _, name := range names {
+		if driven := r.driven[name]; driven != nil {
+			select {
+			case <-driven:
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// obstacle is one of the clauses that is broken or could not be driven itself.
+func (r *run) obstacle(names []string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range names {
+		if _, noted := r.noted[name]; noted || r.failed[name] {
+			return name
+		}
+	}
+	return ""
+}
+
 // drive drives one clause, on the shared connection or on its own.
-func (r *run) drive(ctx context.Context, c clause, shared *peer) Result {
+func (r *run) drive(ctx context.Context, c clause, shared *peer) (result Result) {
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.failed[c.Name] = result.Verdict == Broken || result.Verdict == NotDriven
+		close(r.driven[c.Name])
+	}()
 	t := &trial{run: r, ctx: ctx, clause: c, peer: shared}
 	if shared != nil {
 		shared.begin(t)
 	}
-	result := t.judge(func() {
+	result = t.judge(func() {
+		if name := r.obstacle(c.after); name != "" {
+			t.notDriven(name)
+		}
 		if shared == nil && !c.bare {
 			t.peer = t.open()
 			t.initialize(t.peer)

@@ -12,28 +12,39 @@ const (
 	sectionRunCode    = "run_code and callbacks"
 	sectionExtensions = "Extensions"
 	sectionJobs       = "job/run"
+	sectionPacks      = "packs/add"
 	sectionEnding     = "Ending"
 )
 
-// Clauses whose breaches show while others are driven.
+// Clauses whose breaches show while others are driven, or keep others from being driven.
 const (
 	clauseFramesOnly   = "frames-only"
 	clauseOneReply     = "one-reply"
 	clauseErrorText    = "error-text"
+	clauseCancel       = "cancel"
 	clauseCancelSilent = "cancel-silent"
 	clauseToolResult   = "tool-result"
+	clausePresent      = "tool-present-artifact"
 	clauseBulk         = "bulk"
+	clausePack         = "pack"
 )
 
 // clauses are all of them, by section.
 func clauses() []clause {
 	return slices.Concat(
-		framing(), tokens(), beginning(), calls(), files(), commands(), processes(), exports(), programs(), extensions(), jobs(), ending())
+		framing(), tokens(), beginning(), calls(), files(), commands(), processes(), exports(), programs(), extensions(), jobs(), packs(), ending())
 }
 
 // rule is a clause that is driven on a connection with others.
 func rule(name, section, says string, drive func(t *trial)) clause {
 	return clause{Clause: Clause{Name: name, Section: section, Says: says}, drive: drive}
+}
+
+// given makes it one that shows nothing where one of these clauses is broken. They stand
+// before it, and where it shares the connection they do, too.
+func (c clause) given(names ...string) clause {
+	c.after = names
+	return c
 }
 
 // apart makes it one that needs a connection of its own.

@@ -128,8 +128,8 @@ func extensions() []clause {
 			t.ask("execute", data)
 			t.want(t.content("check-side.txt") == "before\n", "a side chat must not write")
 		}),
-		rule("files", sectionExtensions, "fs/* stat, list, write and read", driveFS).unprepared(),
 		rule(clauseBulk, sectionExtensions, "bodies of raw bytes", driveBulk).unprepared(),
+		rule("files", sectionExtensions, "fs/* stat, list, write and read", driveFS).unprepared().given(clauseBulk),
 		rule("shutdown", sectionExtensions, "shutdown stops, removes the workspace when told, replies and exits", func(t *trial) {
 			t.needs(wire.CapShutdown)
 			t.write("check-shutdown.txt", "x\n")
@@ -150,7 +150,7 @@ func (t *trial) told(capabilities ...string) {
 func driveBulk(t *trial) {
 	t.needs(wire.CapBulk)
 	t.told(wire.CapBulk)
-	content := strings.Repeat("0123456789abcdef", 24<<10) // 384 KiB
+	content := strings.Repeat("0123456789abcdef", 17<<10) // 272 KiB
 	data := t.call("write_file", args{}, "")
 	data["call"].(args)["arguments"] = ""
 	c := t.outcome("write_file", t.sendBody("execute", data, `{"path":"check-bulk.txt","content":"`+content+`"}`))

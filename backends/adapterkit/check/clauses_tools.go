@@ -82,7 +82,7 @@ func files() []clause {
 			a := t.tool("glob", args{"pattern": "check-glob/*.txt"}, "files:list"+shapePage)
 			t.want(len(list(a["files"])) == 1 && list(a["files"])[0] == "check-glob/a.txt", "glob must find check-glob/a.txt: %v", a)
 		}),
-		rule("tool-present-artifact", sectionExecute, "present_artifact", func(t *trial) {
+		rule(clausePresent, sectionExecute, "present_artifact", func(t *trial) {
 			offer := t.present("x.txt", "content\n")
 			t.want(offer["name"] == "x.txt" && offer["size"] == 8.0, "the artifact must be x.txt with 8 bytes: %v", offer)
 		}),
@@ -157,28 +157,28 @@ func (t *trial) present(name, content string) args {
 func exports() []clause {
 	return []clause{
 		rule("export-read", sectionExport, "export/read gives the file, at most 256 KiB a piece, and eof with its last", func(t *trial) {
-			content := strings.Repeat("0123456789abcdef", 40<<10) // 640 KiB
+			content := strings.Repeat("0123456789abcdef", 33<<10) // 528 KiB
 			got, pieces := t.export(t.present("large.txt", content))
 			t.want(got == content, "the pieces must make the file of %d bytes; they make %d", len(content), len(got))
-			t.want(pieces >= 3, "640 KiB cannot come in %d pieces", pieces)
-		}),
+			t.want(pieces >= 3, "528 KiB cannot come in %d pieces", pieces)
+		}).given(clausePresent),
 		rule("export-empty", sectionExport, "the export of an empty file is an end at once", func(t *trial) {
 			got, _ := t.export(t.present("empty.txt", ""))
 			t.want(got == "", "an empty file must give nothing, not %q", got)
-		}),
+		}).given(clausePresent),
 		rule("export-immutable", sectionExport, "an export is what the file was when it was presented", func(t *trial) {
 			offer := t.present("changing.txt", "before\n")
 			t.write("check-export/changing.txt", "after, and longer\n")
 			got, _ := t.export(offer)
 			t.want(got == "before\n", "the export must be %q as it was presented, not %q", "before\n", got)
-		}),
+		}).given(clausePresent),
 		rule("export-close", sectionExport, "a closed export is gone, and an unknown one is an error", func(t *trial) {
 			offer := t.present("closed.txt", "x\n")
 			token := args{"token": offer["execution_export"]}
 			t.object("the reply to export/close", t.must("export/close", token), "")
 			t.refuses("it was closed", "export/read", token.with("offset", 0))
 			t.refuses("there is no such export", "export/read", args{"token": "check-unknown", "offset": 0})
-		}),
+		}).given(clausePresent),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,6 +25,8 @@ const (
 	// frames.
 	shownBytes  = 600
 	shownFrames = 40
+	// longBytes is how much of a long line is written at once.
+	longBytes = 256 << 10
 	// stderrBytes is how much of the end of an adapter's stderr is kept.
 	stderrBytes = 4 << 10
 	// maxEvents is how many events are kept for a clause, and how many callbacks.
@@ -49,7 +52,7 @@ const (
 // peer is an adapter that was started, and the connection to it.
 type peer struct {
 	run     *run
-	program *program.Program
+	program started
 	stderr  *tail
 	dir     string // its own; the root is in it
 	root    string
@@ -105,6 +108,17 @@ type event struct {
 	Process     args
 }
 
+// started is a program that was started: what this package needs of a
+// [program.Program].
+type started interface {
+	io.ReadWriter
+	Exited() <-chan struct{}
+	Err() error
+	CloseWithin(grace time.Duration) error
+}
+
+func startProgram(o program.Options) (started, error) { return program.Start(o) }
+
 // start starts an adapter, in the directory where this program runs: its arguments
 // may be relative. What it writes has a directory of its own.
 func start(r *run) (*peer, error) {
@@ -122,7 +136,7 @@ func start(r *run) (*peer, error) {
 	if err := os.Mkdir(temporary, 0o700); err != nil {
 		return nil, err
 	}
-	p.program, err = program.Start(program.Options{
+	p.program, err = r.start(program.Options{
 		Argv: r.Command, Stderr: p.stderr, Grace: r.Ending,
 		Env: append(os.Environ(), "TMPDIR="+temporary, "XDG_STATE_HOME="+filepath.Join(dir, "state")),
 	})
@@ -222,10 +236,35 @@ func (p *peer) sendPiece(id, piece string) {
 	p.sendRaw(append(append(head, '\n'), piece...))
 }
 
-// sendRaw writes bytes, and waits no longer than for a reply until the adapter has
-// taken them. What could not be written shows as a reply that never comes.
+// sendRaw writes bytes, see sendAll.
 func (p *peer) sendRaw(b []byte) {
 	p.record("→", b)
+	p.sendAll(func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
+// sendLong writes a line that is the size of its end longer than size, without having
+// all of it in memory.
+func (p *peer) sendLong(begin, end string, size int) {
+	filling := strings.Repeat("x", longBytes)
+	p.record("→", []byte(begin+filling+end))
+	p.sendAll(func(w io.Writer) error {
+		_, err := io.WriteString(w, begin)
+		for left := size - len(begin); left > 0 && err == nil; left -= longBytes {
+			_, err = io.WriteString(w, filling[:min(left, longBytes)])
+		}
+		if err == nil {
+			_, err = io.WriteString(w, end)
+		}
+		return err
+	})
+}
+
+// sendAll has something written, and waits no longer than for a reply until the adapter has
+// taken them. What could not be written shows as a reply that never comes.
+func (p *peer) sendAll(write func(io.Writer) error) {
 	timer := time.NewTimer(p.run.Patience)
 	defer timer.Stop()
 	select {
@@ -237,7 +276,7 @@ func (p *peer) sendRaw(b []byte) {
 	written := make(chan struct{})
 	go func() { // ended by the end of the program at the latest
 		defer close(written)
-		_, _ = p.program.Write(b)
+		_ = write(p.program) // shows as a reply that does not come
 		<-p.writing
 	}()
 	select {

@@ -20,7 +20,8 @@ func (r Report) Print(w io.Writer) error {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", result.Name, result.Section, result.Verdict, result.Says)
 	}
 	_ = table.Flush() // into memory
-	r.printMissing(&b)
+	r.printReasons(&b, NotOffered)
+	r.printReasons(&b, NotDriven)
 	for _, result := range r.Results {
 		if result.Verdict == Broken {
 			fmt.Fprintf(&b, "\n%s (%s) is broken: %s%s\n", result.Name, result.Section, result.Detail, result.proof())
@@ -29,17 +30,17 @@ func (r Report) Print(w io.Writer) error {
 	for _, left := range r.Left {
 		fmt.Fprintf(&b, "\nleft running, and ended now: %s", left)
 	}
-	fmt.Fprintf(&b, "\n%d kept, %d broken, %d not offered\n", r.Count(Kept), r.Count(Broken), r.Count(NotOffered))
+	fmt.Fprintf(&b, "\n%d kept, %d broken, %d not offered, %d not driven\n", r.Count(Kept), r.Count(Broken), r.Count(NotOffered), r.Count(NotDriven))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// printMissing says why clauses are not offered, once for each reason.
-func (r Report) printMissing(b *strings.Builder) {
+// printReasons says why clauses have a verdict, once for each reason.
+func (r Report) printReasons(b *strings.Builder, v Verdict) {
 	var reasons []string
 	names := make(map[string][]string)
 	for _, result := range r.Results {
-		if result.Verdict != NotOffered {
+		if result.Verdict != v {
 			continue
 		}
 		if names[result.Detail] == nil {
@@ -49,7 +50,7 @@ func (r Report) printMissing(b *strings.Builder) {
 	}
 	for i, reason := range reasons {
 		if i == 0 {
-			b.WriteString("\nnot offered:\n")
+			fmt.Fprintf(b, "\n%s:\n", v)
 		}
 		fmt.Fprintf(b, "  %s: %s\n", strings.Join(names[reason], ", "), reason)
 	}

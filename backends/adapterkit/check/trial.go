@@ -16,6 +16,8 @@ import (
 type clause struct {
 	Clause
 	drive func(t *trial)
+	// after are clauses without which it cannot be driven.
+	after []string
 	// alone is a clause that needs an adapter of its own, because it ends or
 	// spoils the connection; bare is one whose initialize is its own affair.
 	alone, bare bool
@@ -84,6 +86,12 @@ func (t *trial) want(ok bool, format string, a ...any) {
 // notOffered ends the trial: the clause does not apply, and why.
 func (t *trial) notOffered(format string, a ...any) {
 	panic(outcome{NotOffered, fmt.Sprintf(format, a...)})
+}
+
+// notDriven ends the trial: another clause, which is broken, keeps it from showing
+// anything.
+func (t *trial) notDriven(because string) {
+	panic(outcome{NotDriven, because + " is broken"})
 }
 
 // needs ends the trial unless the adapter announces a capability.

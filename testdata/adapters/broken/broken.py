@@ -302,7 +302,8 @@ BREACHES["tool-result"] = results("list_files", lambda _, result: result.update(
 @breaks("unknown-tool")
 class AnyTool(Whole):
     def execute(self, request):
-        if request.data["call"]["name"] not in adapter.TOOLS:
+        name = request.data["call"]["name"]
+        if name not in adapter.TOOLS and name not in self.pack_tools:
             return {"content": []}
         return super().execute(request)
 
@@ -623,9 +624,38 @@ class EndsOneProcess(Whole):
         process.kill()
 
 
+# Packs.
+
+@breaks("pack")
+class AsksAgain(Whole):
+    def known_pack(self, name):
+        return None
+
+
+@breaks("pack-source")
+class AnyHash(Whole):
+    def check_hash(self, source, sha256):
+        pass
+
+
+@breaks("pack-run")
+class PackLeavesProcesses(Whole):
+    def end_pack(self, process):
+        process.kill()
+
+
+@breaks("pack-missing")
+class PackOfNothing(Whole):
+    def ask_pack(self, request, argv, asked):
+        try:
+            return super().ask_pack(request, argv, asked)
+        except Refusal:
+            return {"tools": []}
+
+
 # Extensions and the end.
 
-BREACHES["tools-list"] = replies("tools/list", lambda data, _: {"tools": [{"description": "it has no name"}]})
+BREACHES["tools-list"] = replies("tools/list", lambda data, _: {"tools": data["tools"] + [{"description": "it has no name"}]})
 BREACHES["bulk"] = replies("export/stream", lambda body, _: Body(body.content[:1000]))
 BREACHES["files"] = replies("fs/stat", without("size"))
 

@@ -3,6 +3,7 @@
 import fnmatch
 import os
 import secrets
+import select
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import threading
 
 from files import Refusal
 
+GRACE = 2.0  # seconds for what was killed
 
 class Jobs:
     """What answers job/run for an adapter with files, and bodies."""
@@ -45,23 +47,27 @@ class Jobs:
             f.write(rest[:size])
         return rest[size:]
 
-    def run_job(self, request, argv, directory, stdin):
-        job = request.data
+    def run_job(self, request, argv, directory, stdin, end=None):
+        job, end = request.data, end or self.end_job
+        lives, held = os.pipe()  # at its end when nobody is left who was born of the job
         process = subprocess.Popen(
             argv, cwd=directory, env={**self.processes.environment, **job.get("environment", {})}, start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=(held,))
+        os.close(held)
         late = threading.Event()
-        request.on_cancel(lambda: self.end_job(process))
-        limit = threading.Timer(job.get("timeout_ms", 0) / 1000 or threading.TIMEOUT_MAX, lambda: (late.set(), self.end_job(process)))
+        request.on_cancel(lambda: end(process))
+        limit = threading.Timer(job.get("timeout_ms", 0) / 1000 or threading.TIMEOUT_MAX, lambda: (late.set(), end(process)))
         limit.daemon = True
         limit.start()
         pipes = threading.Thread(target=process.wait)
         pipes.start()  # the end of the program is the end of what holds its pipes
-        ended = threading.Thread(target=lambda: (pipes.join(), self.end_job(process)))
+        ended = threading.Thread(target=lambda: (pipes.join(), end(process)))
         ended.start()
         out, err = process.communicate(stdin)
         ended.join()
         limit.cancel()
+        select.select([lives], [], [], GRACE)  # who was killed may take a moment to end
+        os.close(lives)
         return process.returncode, out, err, late.is_set()
 
     def end_job(self, process):

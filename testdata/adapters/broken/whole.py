@@ -1,5 +1,5 @@
-"""The adapter of ../python with what it leaves out: bodies, fs/*, side chats and
-programs of a toy language and jobs, so that there is something to break of everything."""
+"""The adapter of ../python with what it leaves out: bodies, fs/*, side chats,
+programs of a toy language, jobs and packs, so that there is something to break of everything."""
 
 import base64
 import json
@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from adapter import Adapter, Malformed  # noqa: E402
 from files import Refusal, to_name  # noqa: E402
 from jobs import Jobs  # noqa: E402
+from packs import Packs  # noqa: E402
 import processes  # noqa: E402
 
 # Waited out each time that an adapter is checked: whoever holds a pipe or ignores a
@@ -32,8 +33,9 @@ class Body:
         self.content, self.data = content, data or {}
 
 
-class Whole(Jobs, Adapter):
-    capabilities = Adapter.capabilities + ["caisson.bulk.v1", "caisson.fs.v1", "caisson.actors.v1", "caisson.job.v1"]
+class Whole(Packs, Jobs, Adapter):
+    capabilities = Adapter.capabilities + ["caisson.bulk.v1", "caisson.fs.v1", "caisson.actors.v1", "caisson.job.v1",
+                                            "caisson.packs.v1"]
 
     def __init__(self, stdin, stdout):
         super().__init__(stdin, stdout)

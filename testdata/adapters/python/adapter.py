@@ -21,6 +21,7 @@ from files import Files, Refusal
 from processes import FINAL, Processes
 
 REQUESTS = 256  # at once
+READ_BYTES = 256 << 10  # of the input, at once
 SHOWN_BYTES = 1 << 20  # of stdout and stderr of a command together
 TOOLS = {  # their arguments, with the type of each; those in capitals are required
     "read_file": {"PATH": str, "offset": int, "limit": int, "continuation": str, "encoding": str,
@@ -479,7 +480,7 @@ def main(adapter=Adapter):
     # What prints by mistake goes to the log, never among the frames.
     stdout = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    served = adapter(sys.stdin.buffer, stdout)
+    served = adapter(open(0, "rb", buffering=READ_BYTES, closefd=False), stdout)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=served.end, args=(1,)).start())
     served.run()
 
