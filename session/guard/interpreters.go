@@ -27,6 +27,12 @@ var editors = strings.Fields("vi vim nvim view gvim vimdiff ex rvim")
 // interpreter follows what the program of another language gives to a shell, where that
 // stands in it. What it makes up, as all else that it does, is not looked at.
 func (w *walker) interpreter(sh *shell, program string, args []field, stdin string) {
+	switch {
+	case slices.Contains(editors, program), slices.Contains(interpreters, program), len(escapes[program]) > 0:
+	case strings.HasSuffix(program, "awk"), program == "sed":
+	default:
+		return
+	}
 	sources := texts(args)
 	for _, a := range args {
 		if text, ok := sh.files[resolve(sh.dir, a.text)]; ok && !strings.HasPrefix(text, copied) {
@@ -51,7 +57,7 @@ func (w *walker) interpreter(sh *shell, program string, args []field, stdin stri
 		case strings.HasSuffix(program, "awk"):
 			w.calls(sh, text)
 			w.pipes(sh, text)
-		case program == "sed" || program == "gsed":
+		case program == "sed":
 			w.sed(sh, text, stdin)
 		case slices.Contains(interpreters, program):
 			w.calls(sh, text)
@@ -245,7 +251,7 @@ func (s *shell) edited(program string, args []field) {
 		return strings.HasPrefix(f.text, "-") && !strings.HasPrefix(f.text, "--") && strings.Contains(f.text, "i") || strings.HasPrefix(f.text, "--in-place") || f.text == "inplace"
 	})
 	switch program {
-	case "sed", "gsed", "perl", "ruby", "awk", "gawk":
+	case "sed", "perl", "ruby", "awk", "gawk":
 		if !inPlace {
 			return
 		}
