@@ -32,6 +32,9 @@ func (w *walker) file(sh *shell, f field, stdin string) string {
 		return stdin
 	}
 	text := sh.content(f.text)
+	if _, ok := sh.files[resolve(sh.dir, f.text)]; ok && !strings.HasPrefix(text, copied) {
+		return text
+	}
 	if text == string(outside) && known(f.text) || strings.HasPrefix(text, copied) {
 		return ""
 	}
@@ -51,7 +54,7 @@ func (w *walker) shell(sh *shell, program string, args []field, stdin string) st
 		w.give("the line", "its shells start shells too deep")
 		return string(anything)
 	}
-	inline := false
+	inline, typed := false, false
 	for _, name := range []string{"BASH_ENV", "ENV"} { // a file that it reads at first
 		if _, ok := inner.vars[name]; ok {
 			w.code(inner, w.file(sh, field{text: inner.lookup(name)}, stdin), stdin)
@@ -90,15 +93,16 @@ func (w *walker) shell(sh *shell, program string, args []field, stdin string) st
 		case !strings.HasPrefix(arg, "--") && strings.Contains(arg, "c") && arg[0] == '-':
 			inline = true
 		case !strings.HasPrefix(arg, "--") && strings.Contains(arg, "s") && arg[0] == '-':
-			inner.params = args
-			w.typed(inner, program, stdin)
-			return string(anything)
+			typed = true
 		}
 	}
 	if len(args) > 0 && (args[0].text == "--" || args[0].text == "-" && len(args) > 1) {
 		args = args[1:]
 	}
 	switch {
+	case typed && !inline:
+		inner.params = args
+		w.typed(inner, program, stdin)
 	case len(args) == 0 || args[0].text == "-":
 		w.typed(inner, program, stdin)
 	case inline:
