@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -42,7 +43,7 @@ type JobResult struct {
 	Truncated bool
 	// Artifacts are the files that were collected, by their paths.
 	Artifacts []JobArtifact
-	// FilesDropped counts files that were not.
+	// FilesDropped counts files that were not; Stderr says why where that was a full disk.
 	FilesDropped int
 	// FuelRemaining is what was left of a WebAssembly guest's fuel; nil elsewhere.
 	FuelRemaining *uint64
@@ -144,9 +145,11 @@ func (site jobSite) run(ctx context.Context, r JobRequest) (JobResult, error) {
 }
 
 // publishJob makes artifacts of what a job left. What cannot be one for its name
-// or size is dropped; after any other failure the rest is let go of.
+// or size, or for want of room, is dropped; after any other failure the rest is let go
+// of.
 func (p *place) publishJob(ctx context.Context, env backends.Environment, job backends.JobRequest, files []backends.JobFile, to *JobResult) error {
 	names := artifactNames(files)
+	noRoom, unkept := error(nil), 0
 	for i, f := range files {
 		source := f.Path
 		if job.CWD != "" {
@@ -158,10 +161,17 @@ func (p *place) publishJob(ctx context.Context, env backends.Environment, job ba
 			to.Artifacts = append(to.Artifacts, JobArtifact{Path: f.Path, Artifact: a})
 		case errors.Is(err, artifacts.ErrInvalid), errors.Is(err, artifacts.ErrTooLarge):
 			to.FilesDropped++
+		case tool.IsDiskFull(err):
+			// Nothing of it is left; a smaller one may still find room.
+			to.FilesDropped++
+			noRoom, unkept = cmp.Or(noRoom, err), unkept+1
 		default:
 			p.letGo(ctx, env, files[i+1:])
 			return err
 		}
+	}
+	if noRoom != nil {
+		to.Stderr = tool.NotCollected(to.Stderr, unkept, noRoom)
 	}
 	return nil
 }

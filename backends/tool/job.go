@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"fmt"
 	"path"
 	"strings"
 	"time"
@@ -82,10 +83,20 @@ type JobResult struct {
 	// closes every one.
 	Files []JobFile
 	// FilesDropped counts files that were not collected, because there were more,
-	// or larger ones, than a job may leave.
+	// or larger ones, than a job may leave, or no room for them. Stderr says so of
+	// the last.
 	FilesDropped int
 	// FuelRemaining is what was left of a WebAssembly guest's fuel; nil elsewhere.
 	FuelRemaining *uint64
+}
+
+// NotCollected is what a job wrote to standard error, with why n files are not there:
+// what the job came to is known all the same, and must not pass for all that it left.
+func NotCollected(stderr []byte, n int, why error) []byte {
+	if len(stderr) > 0 && stderr[len(stderr)-1] != '\n' {
+		stderr = append(stderr, '\n')
+	}
+	return fmt.Appendf(stderr, "caisson: files that the job left and that were not collected for this reason: %d; %v\n", n, why)
 }
 
 // JobFile is a file that a job left.

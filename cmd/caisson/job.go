@@ -189,7 +189,7 @@ func (a *app) printJob(f jobFlags, r session.JobResult) error {
 		fmt.Fprintf(a.errs, "caisson: the program left %d files; --out saves them\n", n)
 	}
 	if r.FilesDropped > 0 {
-		fmt.Fprintf(a.errs, "caisson: %d files more were not collected: too many, or too large\n", r.FilesDropped)
+		fmt.Fprintf(a.errs, "caisson: %d files more were not collected: too many, too large, or no room for them\n", r.FilesDropped)
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ func TestAsRootQuality(t *testing.T) {
 	t.Run("FullWorkspace", testFullWorkspace)
 	t.Run("FullState", testFullState)
 	t.Run("FullStateOfCommands", testFullStateOfCommands)
+	t.Run("FullDiskOfJobs", testFullDiskOfJobs)
 	t.Run("ReadOnlyState", testReadOnlyFileSystem)
 	t.Run("RecycledPid", testRecycledPid)
 }

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -29,6 +30,8 @@ type collector struct {
 
 	files   []tool.JobFile
 	dropped int
+	unkept  int   // of those that were dropped, for want of room on the disk
+	noRoom  error // what the first of these failed of
 	bytes   int64
 	room    int // for entries of directories to be looked at
 }
@@ -111,8 +114,13 @@ func (c *collector) take(ctx context.Context, name string) {
 	}
 	token, size, err := c.snapshot(ctx, name)
 	if err != nil {
-		if ctx.Err() == nil {
-			c.dropped++
+		if ctx.Err() != nil {
+			return
+		}
+		c.dropped++
+		if tool.IsDiskFull(err) {
+			c.unkept++
+			c.noRoom = cmp.Or(c.noRoom, err)
 		}
 		return
 	}

@@ -111,6 +111,9 @@ func (r *Runner) Run(ctx context.Context, q tool.JobRequest) (result tool.JobRes
 	if result.Files, result.FilesDropped, err = c.collect(ctx); err != nil {
 		return tool.JobResult{}, err
 	}
+	if c.noRoom != nil {
+		result.Stderr = tool.NotCollected(result.Stderr, c.unkept, c.noRoom)
+	}
 	return result, nil
 }
 
@@ -124,7 +127,7 @@ func (r *Runner) prepare(q tool.JobRequest, p *place, in inputs) (c process.Comm
 	}
 	for _, f := range q.Inputs {
 		if err := process.WritePrograms(func() error { return in.write(f.Path, f.Data) }); err != nil {
-			return c, "", unwritten(f.Path, err, p)
+			return c, "", unwritten(f.Path, err, in.disk())
 		}
 	}
 	if q.Script == nil {
@@ -136,14 +139,15 @@ func (r *Runner) prepare(q tool.JobRequest, p *place, in inputs) (c process.Comm
 	}
 	write := func() error { return p.write(dir, script, []byte(q.Script.Source)) }
 	if err := process.WritePrograms(write); err != nil {
-		return c, "", unwritten("script", err, p)
+		return c, "", unwritten("script", err, p.disk())
 	}
 	c.Argv = []string{q.Script.Interpreter, filepath.Join(dir, script)}
 	return c, script, nil
 }
 
-// unwritten is the error of an input that could not be put into its place.
-func unwritten(name string, err error, p *place) error {
+// unwritten is the error of an input that could not be put into its place, which is
+// on the disk of a directory that stays.
+func unwritten(name string, err error, disk string) error {
 	var known *tool.Error
 	if errors.As(err, &known) {
 		return err
@@ -152,7 +156,7 @@ func unwritten(name string, err error, p *place) error {
 	if tool.IsDiskFull(err) || errors.Is(err, fs.ErrPermission) {
 		kind = tool.Internal
 	}
-	return tool.Errorf(kind, "put the input %s into its place: %w", workspace.Format(name), err).WithPath("inputFiles." + name).WithDisk(p.Dir)
+	return tool.Errorf(kind, "put the input %s into its place: %w", workspace.Format(name), err).WithPath("inputFiles." + name).WithDisk(disk)
 }
 
 // variables are those of the job. Python's cache of compiled modules would come

@@ -35,7 +35,7 @@ type place struct {
 func (r *Runner) newPlace() (*place, error) {
 	p, err := makePlace(r.o.Dir)
 	if err != nil {
-		return nil, tool.Errorf(tool.Internal, "make a directory for the job: %w", err).WithPath(r.o.Dir).WithDisk(r.o.Dir)
+		return nil, tool.Errorf(tool.Internal, "make a directory for the job: %w", err).WithPath(r.o.Dir).WithDisk(filepath.Dir(r.o.Dir))
 	}
 	if !r.o.NoExec(p.Dir) || r.o.NoExec(r.o.Root.Dir()) {
 		return p, nil
@@ -113,6 +113,9 @@ func (p *place) remove() error {
 	_ = os.Remove(p.parent) // mostly there are others in it
 	return err
 }
+
+// disk is a directory on the disk of the place that stays when it is removed.
+func (p *place) disk() string { return filepath.Dir(p.parent) }
 
 // write writes a file that is not there yet into dir.
 func (p *place) write(dir, name string, data []byte) error {
@@ -203,23 +206,29 @@ type inputs interface {
 	directory() *os.Root
 	// leaves reports whether what is called name is not to come back.
 	leaves(name string) bool
+	// disk is a directory that stays on the disk that they are written to.
+	disk() string
 	close()
 }
 
 // ownInputs are those of a job in its own directory.
-type ownInputs struct{ root *os.Root }
+type ownInputs struct {
+	root *os.Root
+	on   string
+}
 
 func (p *place) own() (inputs, error) {
 	root, err := os.OpenRoot(p.Work)
 	if err != nil {
 		return nil, tool.Errorf(tool.Internal, "open the job's directory: %w", err).WithPath(p.Work)
 	}
-	return ownInputs{root}, nil
+	return ownInputs{root, p.disk()}, nil
 }
 
 func (o ownInputs) write(name string, data []byte) error { return write(o.root, name, data) }
 func (o ownInputs) directory() *os.Root                  { return o.root }
 func (o ownInputs) leaves(string) bool                   { return false }
+func (o ownInputs) disk() string                         { return o.on }
 func (o ownInputs) close()                               { o.root.Close() }
 
 // cwdInputs are those of a job in the workspace: written as tools write, and what
@@ -243,7 +252,7 @@ func (r *Runner) inCWD(q tool.JobRequest) (inputs, error) {
 	if base, err = r.o.Root.Resolve(base); err == nil {
 		var root *os.Root
 		if root, err = r.o.Root.OpenRoot(base); err == nil {
-			return cwdInputs{ownInputs{root}, r.o.Root, base, q.Mode == tool.Unconfined}, nil
+			return cwdInputs{ownInputs{root, r.o.Root.Dir()}, r.o.Root, base, q.Mode == tool.Unconfined}, nil
 		}
 	}
 	var known *tool.Error
