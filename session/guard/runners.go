@@ -222,6 +222,8 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 			args = args[1:]
 		case cut && (slices.Contains(strings.Fields(r.dirs), name) || shortened(strings.Fields(r.dirs), name)):
 			w.changeDir(inner, []field{{text: value}})
+		case len(arg) > 2 && arg[1] != '-' && slices.Contains(strings.Fields(r.dirs), arg[:2]):
+			w.changeDir(inner, []field{{text: strings.TrimPrefix(arg[2:], "=")}})
 		case slices.Contains(strings.Fields(r.pairs), arg) && len(args) > 2:
 			args = args[2:]
 		case takesNext(values, arg) && len(args) > 1:
