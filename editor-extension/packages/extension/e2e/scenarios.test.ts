@@ -86,6 +86,7 @@ describe("in a real workbench", () => {
     await window.status.filter({ hasText: "isolated" }).waitFor();
     await window.row("Sessions", /isolated.*ready.*here/).waitFor();
     await picture("container");
+    await window.command("Notifications: Clear All Notifications");
   });
 
   it("lets an extension call tools there", async () => {
