@@ -303,7 +303,7 @@ func (r *registry) endGroup(ctx context.Context, p *process, sent syscall.Signal
 	defer grace.Stop()
 	tick := time.NewTicker(stopGrace / 100)
 	defer tick.Stop()
-	for sent == syscall.SIGTERM && syscall.Kill(-p.record.PGID, 0) == nil {
+	for sent == syscall.SIGTERM && groupRuns(p.record.PGID) {
 		select {
 		case <-tick.C:
 			continue
