@@ -47,7 +47,7 @@ func (l *file) open() error {
 
 // mend ends a line that a service which was killed had begun.
 func (l *file) mend() error {
-	if l.size == 0 {
+	if l.torn = false; l.size == 0 {
 		return nil
 	}
 	last := make([]byte, 1)
