@@ -64,7 +64,12 @@ func TestMovedByOthers(t *testing.T) {
 		move func() error
 	}{
 		{"first", func() error { return os.Rename(path, path+".old") }},
-		{"second", func() error { return os.Remove(path) }},
+		{"second", func() error {
+			if now, err := os.ReadFile(path); string(now) != "second\n" {
+				t.Errorf("%q, %v", now, err)
+			}
+			return os.Remove(path)
+		}},
 		{"third", func() error { return os.WriteFile(path+".new", []byte("of another\n"), 0o600) }},
 		{"fourth", func() error { return os.Rename(path+".new", path) }},
 		{"fifth", func() error { return nil }},
