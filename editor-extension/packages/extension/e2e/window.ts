@@ -1,4 +1,5 @@
 import type { Locator, Page } from "playwright-core";
+import { until } from "./until.js";
 
 const statusItem = '.statusbar-item[id="caisson-dev.caisson.caisson.environment"]';
 
@@ -118,9 +119,13 @@ export class Window {
     return this.page.locator(".terminal-wrapper.active .xterm");
   }
 
-  /** Types into the terminal as soon as it has the keyboard. */
+  /** Types into the terminal, which has the keyboard at last: a list that is shown anew may take it. */
   async typeInTerminal(text: string): Promise<void> {
-    await this.page.locator(".terminal-wrapper.active .xterm.focus").waitFor();
+    const focused = this.page.locator(".terminal-wrapper.active .xterm.focus");
+    await until("the terminal has the keyboard", async () => {
+      await this.terminal.click();
+      return (await focused.isVisible()) || undefined;
+    });
     await this.page.keyboard.type(text);
   }
 
