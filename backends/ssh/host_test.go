@@ -187,6 +187,73 @@ func TestMachineRestarted(t *testing.T) {
 	}
 }
 
+// A worker that is killed cannot remove its environment when its limit is over. Whoever
+// uses the session next finds the files, and from then on the limit holds again; and
+// whoever removes it leaves nothing, of the dead worker's processes neither.
+func TestKilledWorker(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	box := newBox(t, sshtest.Options{})
+	killed := func(t *testing.T) backends.Binding {
+		t.Helper()
+		binding := box.newBinding(t)
+		env, err := newBackend(t).Open(t.Context(), binding, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		binding.Provisioned = true
+		if _, err := env.Processes().Start(t.Context(), tool.StartRequest{OperationID: "sleep", Command: "echo kept > f; sleep 300", Actor: binding.Session}); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the file", func() bool { return exists(filepath.Join(directory(binding), "workspace", "f")) })
+		if err := env.Detach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		workers := 0
+		for pid, line := range processes(t, binding) {
+			if !strings.Contains(line, "\x00worker\x00") {
+				continue
+			}
+			workers++
+			n, err := strconv.Atoi(pid)
+			if err = errors.Join(err, syscall.Kill(n, syscall.SIGKILL)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if workers != 1 {
+			t.Fatalf("%d workers in %q", workers, processes(t, binding))
+		}
+		return binding
+	}
+	t.Run("used", func(t *testing.T) {
+		binding := killed(t)
+		binding.Profile.Lifetime = time.Second
+		env, err := newBackend(t).Open(t.Context(), binding, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := bash(t, env, "cat f"); got != "kept\n" {
+			t.Errorf("the file holds %q", got)
+		}
+		if list, err := env.Processes().List(t.Context()); err != nil || len(list) != 1 || !list[0].Status.Terminal() {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if err := env.Detach(t.Context()); err != nil {
+			t.Error(err)
+		}
+		until(t, "its end", func() bool { return !exists(directory(binding)) && len(processes(t, binding)) == 0 })
+	})
+	t.Run("removed", func(t *testing.T) {
+		binding := killed(t)
+		if err := newBackend(t).Remove(t.Context(), binding); err != nil {
+			t.Fatal(err)
+		}
+		if exists(directory(binding)) {
+			t.Error("its directory is there")
+		}
+		until(t, "the end of what it had started", func() bool { return len(processes(t, binding)) == 0 })
+	})
+}
+
 // What was created and is gone is lost, in the same service and in the next, and
 // never an empty workspace.
 func TestGoneWhileInUse(t *testing.T) {

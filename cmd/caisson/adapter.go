@@ -24,7 +24,8 @@ func (a *app) adapterCheckCommand() *cobra.Command {
 protocol against it clause by clause, as far as it announces and answers them.
 Prints a table of what is kept and broken, and for what is broken the frames that
 show it, without the token and the values of variables. A clause that is not
-offered is about what the program does not have.
+offered is about what the program does not have; one that is not driven would show
+nothing, because another one is broken.
 
 The program runs in the current directory, and has a directory of its own for its root, TMPDIR and
 XDG_STATE_HOME. Commands are run in the mode standard or, where that is

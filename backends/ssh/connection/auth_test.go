@@ -173,6 +173,35 @@ func TestRefusedAuthentication(t *testing.T) {
 	})
 }
 
+// TestMuteAgent: an agent that does not answer costs a moment, and is told of where
+// it would have been of use; so is one that does not sign.
+func TestMuteAgent(t *testing.T) {
+	t.Setenv("SSH_ASKPASS", "")
+	key, stranger := sshtest.NewKey(t, "ed25519", ""), sshtest.NewKey(t, "ed25519", "")
+	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
+	agent := sshtest.StartAgent(t, key)
+	mute, lists := sshtest.StartMute(t, agent, 0), sshtest.StartMute(t, agent, 1)
+	client := func(key sshtest.Key, agent string) *sshtest.Client {
+		return sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key, "IdentitiesOnly no", "ConnectTimeout 2", "IdentityAgent "+agent))
+	}
+	says(t, dial(t, newPool(t), client(key, mute), "box"), "echo in", "in\n")
+	for name, tt := range map[string]struct {
+		agent         string
+		message, hint []string
+	}{
+		"mute":          {mute, []string{"accepts none of the keys", stranger.File, "agent cannot be asked", mute}, []string{"ssh-copy-id"}},
+		"not there":     {"/nonexistent", []string{"agent cannot be asked", "/nonexistent"}, []string{"ssh-copy-id"}},
+		"does not sign": {lists, []string{"would accept the key", "(agent)", "longer than 2s"}, []string{"waits for leave"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPool(t)
+			e := refusal(t, p, resolve(t, p, client(stranger, tt.agent), "box"))
+			has(t, e.Message, tt.message...)
+			has(t, e.Hint, tt.hint...)
+		})
+	}
+}
+
 // TestAskpass: what a person has to be asked for is OpenSSH's, with the user's
 // program for it.
 func TestAskpass(t *testing.T) {

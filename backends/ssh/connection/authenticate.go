@@ -34,6 +34,8 @@ type authenticator struct {
 	// wanted is the key that the host asked to sign with and that could not.
 	wanted *identity
 	failed error
+	// mute is why the agent could not be asked, if there is one.
+	mute error
 }
 
 // method is the callback of the handshake: the key to offer next.
@@ -102,6 +104,13 @@ func (e *authError) Unwrap() error { return e.cause }
 
 // Error says what was offered and what the host would rather have had.
 func (e *authError) Error() string {
+	if e.a.mute != nil {
+		return fmt.Sprintf("%s; the ssh agent cannot be asked: %v", e.refusal(), e.a.mute)
+	}
+	return e.refusal()
+}
+
+func (e *authError) refusal() string {
 	a := e.a
 	host := a.hop.String()
 	takes := ""
@@ -145,6 +154,8 @@ func (e *authError) public() *tool.Error {
 		return out.WithHint("add it to the agent of the session that this service runs in: ssh-add %s (without an agent: eval \"$(ssh-agent -s)\" first, and start the service from there)", Quote(a.wanted.source))
 	case a.wanted != nil && (errors.Is(a.failed, errHardware) || errors.Is(a.failed, errPublic)):
 		return out.WithHint("add it to the ssh agent: ssh-add %s", Quote(strings.TrimSuffix(a.wanted.source, ".pub")))
+	case a.wanted != nil && a.wanted.source == agentSource:
+		return out.WithHint("see whether the ssh agent, or the device that has the key, waits for leave to use it: ssh -v %s shows where it stops", Quote(a.hop.Name))
 	case a.wanted != nil:
 		return out.WithHint("see whether the ssh agent asks for leave to use the key; ssh-add -T %s tries it", Quote(a.wanted.source))
 	case !slices.Contains(a.methods, publicKey) && len(a.methods) > 0:

@@ -94,7 +94,7 @@ func (p *Pool) hop(ctx context.Context, h, before *hop, clients []*ssh.Client, a
 	if err != nil {
 		return nil, nil, tool.Errorf(tool.BackendUnavailable, "connecting to %s: %w", h, err)
 	}
-	keys, closer, err := identities(ctx, h, p.log)
+	keys, closer, mute, err := identities(ctx, h, p.log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -114,7 +114,7 @@ func (p *Pool) hop(ctx context.Context, h, before *hop, clients []*ssh.Client, a
 	})
 	defer stop()
 
-	a := &authenticator{hop: h, keys: keys}
+	a := &authenticator{hop: h, keys: keys, mute: mute}
 	var refused error
 	verified := false
 	config := &ssh.ClientConfig{
@@ -146,6 +146,10 @@ func (p *Pool) hop(ctx context.Context, h, before *hop, clients []*ssh.Client, a
 	case errors.As(refused, &hostKey):
 		hostKey.over = before
 		return nil, nil, hostKey.public()
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && a.wanted != nil:
+		// It was not the machine that did not answer.
+		a.failed = fmt.Errorf("it took longer than %s", limit)
+		return nil, nil, (&authError{a: a, cause: err}).public()
 	case ctx.Err() != nil:
 		return nil, nil, late(err)
 	case errors.As(err, &negotiation):

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -20,6 +21,9 @@ var (
 	errHardware  = errors.New("it is in a security key")
 	errPublic    = errors.New("only its public half is there")
 )
+
+// agentSource is the source of what an agent holds.
+const agentSource = "agent"
 
 // identity is a key that may be offered.
 type identity struct {
@@ -35,16 +39,17 @@ func (i identity) String() string { return describe(i.public) + " (" + i.source 
 // identities are the keys for a host, in the order in which ssh offers them:
 // certificates, what the agent holds of the configured keys, what else it
 // holds, and the keys that are in files alone. Keys that cannot sign come last:
-// being asked to is how one learns that the server would take them.
-func identities(ctx context.Context, h *hop, log *slog.Logger) ([]identity, io.Closer, error) {
+// being asked to is how one learns that the server would take them. mute is why the
+// agent could not be asked, as with ssh no reason to give up; the closer ends the
+// connection to it.
+func identities(ctx context.Context, h *hop, log *slog.Logger) (keys []identity, closer io.Closer, mute, err error) {
 	files, certificates, err := identityFiles(h, log)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	held, closer, err := agentKeys(ctx, h)
-	if err != nil {
-		// As with ssh, an agent that is not there is no agent.
-		log.Debug("the ssh agent does not answer", "host", h.String(), "error", err)
+	held, closer, mute := agentKeys(ctx, h)
+	if mute != nil {
+		log.Debug("the ssh agent does not answer", "host", h.String(), "error", mute)
 	}
 	signers := append(slices.Clone(held), files...)
 	var certified, first, others, alone, last []identity
@@ -87,7 +92,7 @@ func identities(ctx context.Context, h *hop, log *slog.Logger) ([]identity, io.C
 			out = append(out, i)
 		}
 	}
-	return out, closer, nil
+	return out, closer, mute, nil
 }
 
 // certificateFile is a certificate and where it is from.
@@ -224,10 +229,17 @@ func agentKeys(ctx context.Context, h *hop) ([]identity, io.Closer, error) {
 	if err != nil || socket == "" {
 		return nil, nil, err
 	}
-	conn, err := dialAgent(ctx, socket)
+	limit := agentTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(deadline)/3)
+	}
+	asking, answered := context.WithTimeout(ctx, limit)
+	defer answered()
+	conn, err := dialAgent(asking, socket)
 	if err != nil {
 		return nil, nil, err
 	}
+	silent := context.AfterFunc(asking, func() { conn.Close() })
 	// An agent that asks its user for leave is given the time of the handshake.
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	closer := closerFunc(func() error {
@@ -235,8 +247,14 @@ func agentKeys(ctx context.Context, h *hop) ([]identity, io.Closer, error) {
 		return conn.Close()
 	})
 	signers, err := agent.NewClient(conn).Signers()
+	if !silent() && err == nil {
+		err = asking.Err() // it came too late
+	}
 	if err != nil {
 		closer.Close()
+		if asking.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%s does not say within %s which keys it holds", socket, limit.Round(time.Millisecond))
+		}
 		return nil, nil, err
 	}
 	var out []identity
@@ -246,7 +264,7 @@ func agentKeys(ctx context.Context, h *hop) ([]identity, io.Closer, error) {
 		if parsed, err := ssh.ParsePublicKey(public.Marshal()); err == nil {
 			public = parsed
 		}
-		out = append(out, identity{source: "agent", public: public, signer: s})
+		out = append(out, identity{source: agentSource, public: public, signer: s})
 	}
 	return out, closer, nil
 }

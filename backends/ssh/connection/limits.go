@@ -16,6 +16,10 @@ const (
 	// resolveTimeout bounds one `ssh -G`, which may run the commands of Match exec
 	// and ask a name server.
 	resolveTimeout = 15 * time.Second
+	// agentTimeout is how long an agent may take to say which keys it holds, for
+	// which it asks nobody; a short handshake leaves it a third of its time. One that
+	// takes longer is none.
+	agentTimeout = 5 * time.Second
 	// masterGrace is what a master may take longer than its hops are given: it
 	// is a program that has to be started, and so are those of its jumps.
 	masterGrace = 5 * time.Second

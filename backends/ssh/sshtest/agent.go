@@ -2,9 +2,13 @@ package sshtest
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
+	"net"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 )
@@ -38,6 +42,74 @@ func StartAgent(t testing.TB, keys ...Key) *Agent {
 		a.Add(t, key)
 	}
 	return a
+}
+
+// StartMute is an agent that answers the first replies requests as agent does, and
+// then nothing. It returns its socket.
+func StartMute(t testing.TB, agent *Agent, replies int) string {
+	t.Helper()
+	socket := filepath.Join(tempDir(t), "mute")
+	l, err := net.Listen("unix", socket) //nolint:noctx // a local socket does not block
+	if err != nil {
+		t.Fatal(err)
+	}
+	var work sync.WaitGroup
+	work.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			work.Go(func() {
+				defer c.Close()
+				for range replies {
+					if relay(c, agent.Socket) != nil {
+						return
+					}
+				}
+				_, _ = io.Copy(io.Discard, c) // until the client gives up
+			})
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		work.Wait()
+	})
+	return socket
+}
+
+// relay has the agent at socket answer one request.
+func relay(c net.Conn, socket string) error {
+	request, err := message(c)
+	if err != nil {
+		return err
+	}
+	a, err := net.Dial("unix", socket) //nolint:noctx // a local socket does not block
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	if _, err := a.Write(request); err != nil {
+		return err
+	}
+	reply, err := message(a)
+	if err != nil {
+		return err
+	}
+	_, err = c.Write(reply)
+	return err
+}
+
+// message reads one message of the agent's protocol, with its length before it.
+func message(r io.Reader) ([]byte, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return nil, err
+	}
+	m := make([]byte, 4+binary.BigEndian.Uint32(length[:]))
+	copy(m, length[:])
+	_, err := io.ReadFull(r, m[4:])
+	return m, err
 }
 
 // Add gives the agent one more key.
