@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"crypto/rand"
 	"io"
 	"math"
@@ -47,18 +46,16 @@ func (c *fixedClock) walltime() (int64, int32) {
 func (c *fixedClock) nanotime() int64    { return c.advance(tick) }
 func (c *fixedClock) nanosleep(ns int64) { c.advance(ns) }
 
-// realClock is the machine's. Sleep ends with ctx.
-type realClock struct {
-	ctx   context.Context
-	began time.Time
-}
+// realClock is the machine's, and its own time begins when the guest does. Sleep
+// ends with the guest's context.
+type realClock struct{ of *guest }
 
 func (c *realClock) walltime() (int64, int32) {
 	now := time.Now()
 	return now.Unix(), int32(now.Nanosecond())
 }
 
-func (c *realClock) nanotime() int64 { return int64(time.Since(c.began)) }
+func (c *realClock) nanotime() int64 { return int64(time.Since(c.of.began)) }
 
 func (c *realClock) nanosleep(ns int64) {
 	if ns <= 0 {
@@ -68,30 +65,30 @@ func (c *realClock) nanosleep(ns int64) {
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-c.ctx.Done():
+	case <-c.of.ctx.Done():
 	}
 }
 
 // seed begins the random numbers of every deterministic guest.
 var seed = [32]byte([]byte("caisson: the same for every run."))
 
-// random is a guest's source of random numbers. It ends with ctx: a guest may ask
-// for 4 GiB at once.
-func random(ctx context.Context, deterministic bool) io.Reader {
+// random is a guest's source of random numbers. It ends with its
+// context: a guest may ask for 4 GiB at once.
+func random(of *guest, deterministic bool) io.Reader {
 	if deterministic {
-		return &source{ctx, mathrand.NewChaCha8(seed)}
+		return &source{of, mathrand.NewChaCha8(seed)}
 	}
-	return &source{ctx, rand.Reader}
+	return &source{of, rand.Reader}
 }
 
 // source reads a piece at a time, as long as somebody waits for it.
 type source struct {
-	ctx  context.Context
+	of   *guest
 	from io.Reader
 }
 
 func (s *source) Read(p []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
+	if err := s.of.ctx.Err(); err != nil {
 		return 0, err
 	}
 	return s.from.Read(p[:min(len(p), randomPiece)])

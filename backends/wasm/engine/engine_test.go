@@ -152,7 +152,7 @@ func TestRandomEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	whole, pieces := make([]byte, 3*randomPiece), make([]byte, 3*randomPiece)
 	_, _ = mathrand.NewChaCha8(seed).Read(whole)
-	from := random(ctx, true)
+	from := random(&guest{ctx: ctx}, true)
 	if _, err := io.ReadFull(from, pieces); err != nil || !bytes.Equal(whole, pieces) {
 		t.Errorf("they are others in pieces, or end: %v", err)
 	}
@@ -219,7 +219,7 @@ func TestFixedClock(t *testing.T) {
 
 func TestRealClock(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	c := &realClock{ctx: ctx, began: time.Now()}
+	c := &realClock{&guest{ctx: ctx, began: time.Now()}}
 	if sec, _ := c.walltime(); time.Since(time.Unix(sec, 0)) > time.Minute {
 		t.Errorf("it is %d", sec)
 	}

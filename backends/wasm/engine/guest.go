@@ -21,14 +21,17 @@ import (
 )
 
 // guest is one run of a module, from its fresh instance to its end. It has one
-// thread.
+// thread. Its instance may be made before anybody knows what it is to do.
 type guest struct {
-	ctx    context.Context
-	tank   *meter.Tank
-	fuel   api.MutableGlobal // nil before the first instruction
-	memory memory
-	table  directory.Table
-	output *output
+	ctx      context.Context
+	began    time.Time
+	tank     *meter.Tank
+	fuel     api.MutableGlobal // nil before the first instruction
+	memory   memory
+	table    directory.Table
+	stdin    bytes.Reader
+	output   *output
+	instance api.Module // nil before it is made
 	// arguments and variables are what it is given of them, in bytes, with the
 	// pointers to them.
 	arguments, variables uint64
@@ -72,25 +75,42 @@ type mounted struct {
 	same int
 }
 
-// run runs the module to its end, and returns the guest's output. The error is the
-// context's, unless the guest's time is what ended.
-func run(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule, o Run, stdin []byte, environment map[string]string, mounts []mounted) (out Outcome, body []byte, err error) {
-	began := time.Now()
+// newGuest is a guest without an instance, of whom nothing is known yet but how it
+// sees the world.
+func newGuest(o Run) *guest {
+	return &guest{
+		ctx:    context.Background(),
+		tank:   meter.NewTank(0, 0), // so that nothing of it runs before it is told
+		memory: memory{limit: uint64(o.MemoryPages) * PageSize},
+		table:  directory.Table{Max: maxOpenFiles},
+		output: newOutput(0, false),
+	}
+}
+
+// run runs the guest to its end, and returns its output. The error is the context's,
+// unless the guest's time is what ended. Its instance is made where there is none.
+func (g *guest) run(ctx context.Context, o Run, stdin []byte, instantiate func(context.Context, *guest) error) (out Outcome, body []byte, err error) {
+	defer g.free()
 	caller := ctx
 	if o.Timeout > 0 {
 		var cancel func()
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(o.Timeout))
 		defer cancel()
 	}
-	g := &guest{
-		ctx:    ctx,
-		tank:   meter.NewTank(o.Fuel, 0),
-		memory: memory{limit: uint64(o.MemoryPages) * PageSize},
-		table:  directory.Table{Max: maxOpenFiles},
-		output: newOutput(o.MaxOutput, o.Truncate),
+	g.ctx, g.began = ctx, time.Now()
+	g.tank = meter.NewTank(o.Fuel, 0)
+	g.stdin.Reset(stdin)
+	g.output.limit, g.output.truncate = o.MaxOutput, o.Truncate
+	ctx = context.WithValue(ctx, guestKey{}, g)
+	var failed error
+	if g.instance == nil {
+		failed = instantiate(ctx, g)
 	}
-	ctx = context.WithValue(experimental.WithMemoryAllocator(ctx, &g.memory), guestKey{}, g)
-	failed := g.run(ctx, r, code, g.config(o, stdin, environment, mounts))
+	if failed == nil {
+		_, failed = g.instance.ExportedFunction(entry).Call(ctx)
+		// What files fail with at their end would be for the guest, which is over.
+		_ = g.instance.Close(ctx)
+	}
 	if err := caller.Err(); err != nil && errors.Is(failed, errStopped) {
 		return Outcome{}, nil, err
 	}
@@ -98,7 +118,7 @@ func run(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule, o Ru
 	out.FuelRemaining = g.remaining()
 	stdout, stderr, truncated := g.output.finish()
 	out.Stdout, out.Stderr, out.Truncated = len(stdout), len(stderr), truncated
-	out.Duration = int64(time.Since(began))
+	out.Duration = int64(time.Since(g.began))
 	if len(stderr) == 0 {
 		return out, stdout, nil
 	}
@@ -112,9 +132,8 @@ func (g *guest) remaining() uint64 {
 	return g.tank.Remaining(g.fuel.Get())
 }
 
-// run makes the instance and runs it.
-func (g *guest) run(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule, config wazero.ModuleConfig) (err error) {
-	defer g.memory.Free()
+// instantiate makes the instance. Where that fails the guest is over.
+func (g *guest) instantiate(ctx context.Context, r wazero.Runtime, code wazero.CompiledModule, config wazero.ModuleConfig) (err error) {
 	defer func() {
 		// Only the making of an instance lets a panic of ours through.
 		if p := recover(); p != nil {
@@ -123,19 +142,22 @@ func (g *guest) run(ctx context.Context, r wazero.Runtime, code wazero.CompiledM
 			}
 		}
 	}()
-	instance, err := r.InstantiateModule(ctx, code, config)
-	if err != nil {
-		return err
-	}
-	// What files fail with at their end would be for the guest, which is over.
-	defer instance.Close(ctx)
-	_, err = instance.ExportedFunction(entry).Call(ctx)
+	ctx = context.WithValue(experimental.WithMemoryAllocator(ctx, &g.memory), guestKey{}, g)
+	g.instance, err = r.InstantiateModule(ctx, code, config)
 	return err
 }
 
+// free lets go of a guest that is over, or never began.
+func (g *guest) free() {
+	if g.instance != nil {
+		_ = g.instance.Close(context.Background()) // see run
+	}
+	g.memory.Free()
+}
+
 // config is what the guest sees of the world.
-func (g *guest) config(o Run, stdin []byte, environment map[string]string, mounts []mounted) wazero.ModuleConfig {
-	var c clock = &realClock{ctx: g.ctx, began: time.Now()}
+func (g *guest) config(o Run, environment map[string]string, mounts []mounted) wazero.ModuleConfig {
+	var c clock = &realClock{g}
 	if o.Deterministic {
 		c = &fixedClock{}
 	}
@@ -143,10 +165,10 @@ func (g *guest) config(o Run, stdin []byte, environment map[string]string, mount
 		WithName("").
 		WithStartFunctions(). // it is called when its fuel can be read
 		WithArgs(o.Args...).
-		WithStdin(bytes.NewReader(stdin)).
+		WithStdin(&g.stdin).
 		WithStdout(&g.output.out).
 		WithStderr(&g.output.errs).
-		WithRandSource(random(g.ctx, o.Deterministic)).
+		WithRandSource(random(g, o.Deterministic)).
 		WithWalltime(c.walltime, sys.ClockResolution(time.Microsecond)).
 		WithNanotime(c.nanotime, sys.ClockResolution(time.Microsecond)).
 		WithNanosleep(c.nanosleep).

@@ -18,6 +18,11 @@ const (
 	maxCompiling = 2
 	// MaxOutput bounds what a run may ask for, in bytes; it is a body.
 	MaxOutput = 32 << 20
+	// maxSpares is how many instances are made ahead, and spareFor how long one waits
+	// for its run: an agent's turns are seconds apart, and a session uses few tools. Each
+	// has the memory that its module begins with, of a Go program a megabyte.
+	maxSpares = 4
+	spareFor  = time.Minute
 	// maxOpenFiles is how many files a guest may have open: an eighth of the usual
 	// limit of a process.
 	maxOpenFiles = 128

@@ -30,6 +30,7 @@ type state struct {
 	modules     *modules
 	mounts      []mounted
 	environment map[string]string
+	spares      spares
 }
 
 func newServer() *server {
@@ -77,7 +78,7 @@ func (s *server) setup(ctx context.Context, o Setup) (ready Ready, err error) {
 	if s.state != nil {
 		return ready, tool.Errorf(tool.InvalidParams, "the engine is set up already")
 	}
-	guests := uint64(cap(s.turns))
+	guests := uint64(cap(s.turns) + maxSpares)
 	if err := confine(dataBase + guests*(dataGuest+uint64(o.MemoryPages)*PageSize)); err != nil {
 		return ready, tool.Errorf(tool.BackendUnavailable, "limit the WebAssembly engine: %w", err)
 	}
@@ -98,6 +99,7 @@ func (s *server) setup(ctx context.Context, o Setup) (ready Ready, err error) {
 		modules:     &modules{runtime: r, cache: c, compiling: make(chan struct{}, maxCompiling), most: time.Duration(o.MaxCompile), all: make(map[string]*module)},
 		mounts:      mounts,
 		environment: o.Environment,
+		spares:      spares{all: make(map[string]*spare)},
 	}
 	return ready, nil
 }
@@ -123,19 +125,38 @@ func (s *server) run(ctx context.Context, o Run, stdin []byte) (Outcome, []byte,
 	if err != nil {
 		return Outcome{}, nil, err
 	}
-	defer release()
 	own, err := open(o.Mounts)
 	if err != nil {
+		release()
 		return Outcome{}, nil, err
 	}
 	defer closeAll(own) //nolint:errcheck // nothing was written through them
+	instantiate := instantiator(st.modules.runtime, code, o, st.environment, all(st.mounts, own, o.ReadOnly))
+	key := spareKey(o)
+	out, body, err := s.inTurn(ctx, func() (Outcome, []byte, error) {
+		g := st.spares.take(key)
+		if g == nil {
+			g = newGuest(o)
+		}
+		return g.run(ctx, o, stdin, instantiate)
+	})
+	if err != nil || out.Ending != Exited {
+		release()
+		return out, body, err
+	}
+	st.spares.keep(key, release, instantiate, o)
+	return out, body, nil
+}
+
+// inTurn runs a guest when it is its turn.
+func (s *server) inTurn(ctx context.Context, run func() (Outcome, []byte, error)) (Outcome, []byte, error) {
 	select {
 	case s.turns <- struct{}{}:
 		defer func() { <-s.turns }()
 	case <-ctx.Done():
 		return Outcome{}, nil, ctx.Err()
 	}
-	return run(ctx, st.modules.runtime, code, o, stdin, st.environment, all(st.mounts, own, o.ReadOnly))
+	return run()
 }
 
 // all are the mounts of one run: those of all runs, and its own, which come first
@@ -206,6 +227,7 @@ func (s *server) close(ctx context.Context) error {
 	if s.state == nil {
 		return nil
 	}
+	s.state.spares.close()
 	s.state.modules.busy.Wait()
 	return errors.Join(s.state.modules.runtime.Close(ctx), closeAll(s.state.mounts))
 }
