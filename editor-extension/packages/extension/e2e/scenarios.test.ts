@@ -381,7 +381,7 @@ describe("in a real workbench", () => {
     await window.command("Notifications: Clear All Notifications");
     // It needs nobody who starts it again.
     await agent.configure("caisson.path");
-    await window.row("Sessions", "service not running").waitFor({ state: "hidden" });
+    await window.row("Sessions", "service not running").first().waitFor({ state: "hidden" });
     await window.row("Processes", "survivor").filter({ hasText: "running" }).waitFor();
   });
 
