@@ -11,8 +11,12 @@ type command struct {
 	dir    string  // where it runs, with marks
 	base   string  // where the call's relative paths begin, with marks
 	why    string  // it is code that is not known, for this reason; "" for a command
-	// unparsed is code that no shell may understand, and top the call's own line.
+	// unparsed is code that the parser does not understand, which some shell may, and
+	// top the call's own line.
 	unparsed, top bool
+	code          string // that was not parsed
+	// searched is a command that is looked for where the line says, in PATH.
+	searched bool
 	// through is a command that only runs another one, which is seen by itself.
 	through bool
 }

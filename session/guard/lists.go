@@ -1,6 +1,9 @@
 package guard
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
@@ -37,8 +40,9 @@ func NewLists(allowed, denied []string) (*Lists, error) {
 // among the allowed ones. Denied is what is known to be one: these lists are a net
 // against mistakes, and where what cannot be known is to be asked about, a rule
 // says so. Allowed is only what is known to be; shells, sudo and their like are looked
-// through. A line that cannot be parsed is left to the environment, which does not run
-// it and says what the shell makes of it.
+// through. A line that cannot be parsed may be one that a shell understands: nothing
+// of it is known to be allowed, and what looks like a denied command in it is one.
+// Otherwise it is left to the environment, which says what the shell makes of it.
 func (l *Lists) Check(c Call) error {
 	if l == nil {
 		return nil
@@ -50,9 +54,9 @@ func (l *Lists) Check(c Call) error {
 			return tool.Errorf(tool.Denied, "%s was not run: the code `%s`, which a shell inside would run, cannot be parsed, so that the profile's lists of commands cannot be checked", c.Tool, found.show()).
 				WithHint("Write it in plain shell, or put it into a script.").WithPath("denied_commands")
 		}
-		for _, p := range l.denied {
-			if p.match(found, false) == yes {
-				return tool.Errorf(tool.Denied, "%s was not run: the command `%s` is denied by `%s` in denied_commands of its profile", c.Tool, found.show(), p.text).
+		for _, one := range append(found.pieces(), *found) {
+			if p := l.denies(&one); p != nil {
+				return tool.Errorf(tool.Denied, "%s was not run: the command `%s` is denied by `%s` in denied_commands of its profile", c.Tool, one.show(), p.text).
 					WithHint("Do it another way, without this command. Nothing else of the line was run.").WithPath("denied_commands")
 			}
 		}
@@ -62,8 +66,12 @@ func (l *Lists) Check(c Call) error {
 	}
 	for i := range commands {
 		found := &commands[i]
-		if found.through || found.unparsed {
-			continue // what it runs is looked at; what no shell understands is not run
+		if found.through {
+			continue // what it runs is looked at
+		}
+		if found.unparsed {
+			return tool.Errorf(tool.Denied, "%s was not run: the line cannot be parsed as a shell line, so that nothing in it is known to be among the allowed_commands of its profile", c.Tool).
+				WithHint("Look at its quotes and brackets, and write it in plain shell.").WithPath("allowed_commands")
 		}
 		if !l.allows(found) {
 			return tool.Errorf(tool.Denied, "%s was not run: the command `%s` is not among the allowed_commands of its profile", c.Tool, found.show()).
@@ -71,6 +79,29 @@ func (l *Lists) Check(c Call) error {
 		}
 	}
 	return nil
+}
+
+// denies is the pattern that denies a command, nil where none does.
+func (l *Lists) denies(c *command) *pattern {
+	for _, p := range l.denied {
+		if p.match(c, false) == yes {
+			return p
+		}
+	}
+	return nil
+}
+
+// pieces are the commands that stand in code which was not parsed, by what separates
+// commands in all shells.
+func (c *command) pieces() []command {
+	w := newWalker()
+	for piece := range strings.FieldsFuncSeq(c.code, func(r rune) bool { return strings.ContainsRune("\n;&|(){}`", r) }) {
+		w.code(newShell(c.dir), piece, unread)
+		if len(w.found) > maxSteps {
+			break
+		}
+	}
+	return slices.DeleteFunc(w.found, func(c command) bool { return c.unparsed })
 }
 
 func (l *Lists) allows(c *command) bool {

@@ -3,6 +3,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -216,8 +217,21 @@ const (
 	yes
 )
 
-// match compares. With certain nothing that is not known matches, and names are
-// compared to the letter; otherwise case does not matter, as on some systems.
+// systemDirs are where programs are what their names say.
+var systemDirs = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"}
+
+// elsewhere reports whether a program is called in a way that anybody's may have its name.
+func (c *command) elsewhere() bool {
+	word := c.fields[0].text
+	if !strings.ContainsAny(word, `/\`) {
+		return c.searched
+	}
+	return !slices.Contains(systemDirs, path.Dir(word))
+}
+
+// match compares. With certain nothing that is not known matches, nor does the name of a
+// program that may be anybody's, and names are compared to the letter; otherwise case
+// does not matter, as on some systems.
 func (p *pattern) match(c *command, certain bool) found {
 	word := c.fields[0].text
 	name := word
@@ -225,7 +239,7 @@ func (p *pattern) match(c *command, certain bool) found {
 		name = base(word)
 	}
 	if certain {
-		if !known(name) || !meet(p.name, elementsOf(name)) {
+		if !known(name) || !p.whole && c.elsewhere() || !meet(p.name, elementsOf(name)) {
 			return no
 		}
 	} else {

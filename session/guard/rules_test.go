@@ -312,7 +312,16 @@ func TestLists(t *testing.T) {
 		{[]string{"git *", "ls"}, nil, "$x", false},
 		{[]string{"git *", "ls"}, nil, "ls $x", true},
 		{[]string{"git *", "ls"}, nil, "ls $(rm x)", false},
-		{[]string{"git *", "ls"}, nil, `ls "`, true}, // which the environment does not run
+		{[]string{"git *", "ls"}, nil, `ls "`, false}, // which some shell may understand
+		{[]string{"cat *"}, nil, "cat <<E; rm x\nfoo", false},
+		{[]string{"ls *", "cat"}, nil, "./ls x", false}, // anybody's
+		{[]string{"ls *", "cat"}, nil, "/usr/bin/ls x", true},
+		{[]string{"ls *", "cat"}, nil, "ls; PATH=. ls", false},
+		{[]string{"ls *", "cat"}, nil, "PATH=$PATH:/x ls", true},
+		{nil, []string{"rm -rf /"}, "cat <<E; rm -rf /\nfoo", false}, // which bash runs
+		{nil, []string{"rm -rf /"}, "echo $((rm -rf /); ls)", false},
+		{nil, []string{"rm -rf /"}, "declare -A a; a[x y]=$(rm -rf /)", false},
+		{nil, []string{"rm -rf /"}, "declare -A a; a[x y]=$(rm -rf /tmp/x)", true},
 		{[]string{"git *", "ls"}, []string{"git push"}, "git push", false},
 		{nil, nil, "rm -rf /", true},
 		{nil, []string{"rm -rf /"}, "ls\n)", true}, // which the environment does not run

@@ -38,6 +38,9 @@ func (w *walker) commands() []command {
 	return slices.DeleteFunc(w.found, func(c command) bool {
 		var b strings.Builder
 		b.WriteString(c.why + "\x00" + c.dir)
+		if c.searched {
+			b.WriteString("\x00\x00")
+		}
 		for _, f := range c.fields {
 			b.WriteString("\x00" + f.text)
 			if f.many {
@@ -86,7 +89,7 @@ func (w *walker) code(sh *shell, text, stdin string) bool {
 	if err := w.reading(sh, reading{text, syntax.LangBash}, stdin); err != nil {
 		w.give(cut(text, maxShown), "it cannot be parsed as a shell line")
 		last := &w.found[len(w.found)-1]
-		last.unparsed, last.top = true, sh.depth == 0
+		last.unparsed, last.top, last.code, last.dir = true, sh.depth == 0, text, sh.dir
 		return false
 	}
 	return true
@@ -409,7 +412,9 @@ func (w *walker) simple(sh *shell, c *syntax.CallExpr, stdin string) string {
 
 // note collects a command.
 func (w *walker) note(sh *shell, fields []field) {
-	w.found = append(w.found, command{fields: slices.Clone(fields), dir: sh.dir, base: w.base})
+	_, set := sh.vars["PATH"]
+	searched := set && !strings.HasPrefix(sh.lookup("PATH"), string(outside)) // more directories behind it hide nothing
+	w.found = append(w.found, command{fields: slices.Clone(fields), dir: sh.dir, base: w.base, searched: searched})
 }
 
 // call follows the body of a function. Its local variables end with it.
