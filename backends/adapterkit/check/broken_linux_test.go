@@ -58,6 +58,38 @@ func TestPython(t *testing.T) {
 	}
 }
 
+// TestCatalogue: there is a breach of every clause, and a clause for every breach. What a
+// clause needs stands before it, and shares the connection when the clause does.
+func TestCatalogue(t *testing.T) {
+	t.Parallel()
+	argv := append(interpreter(t), broken, "--list")
+	out, err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	breaches := strings.Fields(string(out))
+	before := make(map[string]clause)
+	for _, c := range clauses() {
+		if _, twice := before[c.Name]; twice {
+			t.Errorf("there are two clauses %s", c.Name)
+		}
+		if !slices.Contains(breaches, c.Name) {
+			t.Errorf("nothing breaks the clause %s", c.Name)
+		}
+		for _, name := range c.after {
+			if other, ok := before[name]; !ok || other.alone && !c.alone {
+				t.Errorf("the clause %s waits for %s, which is not driven before it", c.Name, name)
+			}
+		}
+		before[c.Name] = c
+	}
+	for _, breach := range breaches {
+		if _, ok := before[breach]; !ok {
+			t.Errorf("there is no clause that the breach %s breaks", breach)
+		}
+	}
+}
+
 // TestBroken: the whole check of the adapter that breaks a clause says that this clause
 // is broken, and no other, for every clause of the catalogue.
 func TestBroken(t *testing.T) {
@@ -90,7 +122,24 @@ func TestBroken(t *testing.T) {
 				t.Fatal(errs[i])
 			}
 			expect(t, reports[i], c.Name)
+			expectDependants(t, reports[i], c.Name)
 		})
+	}
+}
+
+// expectDependants fails unless what needs the broken clause, and nothing else, was not
+// driven.
+func expectDependants(t *testing.T, r Report, broken string) {
+	t.Helper()
+	failed := map[string]bool{broken: true}
+	for i, c := range clauses() {
+		needs := slices.ContainsFunc(c.after, func(name string) bool { return failed[name] })
+		if needs {
+			failed[c.Name] = true
+		}
+		if result := r.Results[i]; needs != (result.Verdict == NotDriven) || needs && !strings.HasSuffix(result.Detail, " is broken") {
+			t.Errorf("%s is %s: %s", result.Name, result.Verdict, result.Detail)
+		}
 	}
 }
 

@@ -45,17 +45,17 @@ func (t *trial) outcome(name string, r reply) called {
 	if r.failed != "" {
 		return c
 	}
-	if wrong := wrongResult(r.data); wrong != "" {
+	var result args
+	_ = json.Unmarshal(r.data, &result) // what is none is said next
+	if wrong := wrongResult(result, len(r.data)); wrong != "" {
 		t.note(clauseToolResult, fmt.Sprintf("the result of %s: %s", name, wrong), t.peer)
 	}
-	var result struct {
-		Content []args `json:"content"`
-		Object  args   `json:"structured_content"`
-		IsError bool   `json:"is_error"`
+	c.object, _ = result["structured_content"].(map[string]any)
+	for _, part := range list(result["content"]) {
+		p, _ := part.(map[string]any)
+		c.content = append(c.content, p)
 	}
-	_ = json.Unmarshal(r.data, &result) // said above
-	c.object, c.content = result.Object, result.Content
-	if result.IsError {
+	if result["is_error"] == true {
 		c.refused = fmt.Sprintf("is_error: %.200s", r.data)
 	}
 	return c
@@ -67,17 +67,16 @@ const (
 	maxResult = 3 << 20
 )
 
-// wrongResult says what of a tool result is not as it must be.
-func wrongResult(data json.RawMessage) string {
-	var a args
-	if json.Unmarshal(data, &a) != nil || a == nil {
+// wrongResult says what of a tool result of so many bytes is not as it must be.
+func wrongResult(a args, size int) string {
+	if a == nil {
 		return "it must be an object"
 	}
 	if w := wrong(a, "content?:list structured_content?:object meta?:object is_error?:bool"); w != "" {
 		return w
 	}
 	parts := list(a["content"])
-	if len(parts) > maxParts || len(data) > 2*maxResult {
+	if len(parts) > maxParts || size > 2*maxResult {
 		return "it has more than 128 parts or 3 MiB"
 	}
 	for _, part := range parts {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -31,19 +32,46 @@ func marked(mark string, in ...string) (pids []int) {
 	}
 	names, _ := proc.Readdirnames(-1) // those until an error
 	_ = proc.Close()                  // it was only read
+	look := &reader{buf: make([]byte, 64<<10)}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
 		if slices.ContainsFunc(in, func(file string) bool {
-			data, err := os.ReadFile("/proc/" + name + "/" + file)
-			return err == nil && bytes.Contains(data, []byte(mark))
+			return bytes.Contains(look.read("/proc/"+name+"/"+file), []byte(mark))
 		}) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids
+}
+
+// reader reads one file after the other into the same memory, with no more of the kernel
+// than that takes: there are thousands.
+type reader struct{ buf []byte }
+
+// read gives what is in the file until an error, which is valid until the next one is
+// read.
+func (r *reader) read(path string) []byte {
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer syscall.Close(fd) //nolint:errcheck // it was only read
+	got := 0
+	for {
+		n, err := syscall.Read(fd, r.buf[got:])
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case n <= 0:
+			return r.buf[:got]
+		}
+		if got += n; got == len(r.buf) {
+			r.buf = append(r.buf, make([]byte, len(r.buf))...)
+		}
+	}
 }
 
 // endLeft ends the processes with the mark and says which they were. One that had

@@ -23,7 +23,6 @@ import (
 type nursery struct {
 	mu  sync.Mutex
 	ask *os.File
-	pid int
 }
 
 // newNursery starts one, which ends with the test.
@@ -44,7 +43,7 @@ func newNursery(t *testing.T) *nursery {
 			t.Error(err)
 		}
 	})
-	return &nursery{ask: ours, pid: cmd.Process.Pid}
+	return &nursery{ask: ours}
 }
 
 // packets are the ends of a connection that keeps the borders of what is sent.
@@ -78,8 +77,8 @@ func (n *nursery) start(o program.Options) (started, error) {
 }
 
 func (n *nursery) send(o program.Options, theirs [4]*os.File) error {
-	environment := make(map[string]string)
-	for _, v := range o.Env {
+	environment := make(map[string]string) // beside its own, which is ours
+	for _, v := range o.Env[len(os.Environ()):] {
 		name, value, _ := strings.Cut(v, "=")
 		environment[name] = value
 	}

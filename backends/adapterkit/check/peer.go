@@ -61,6 +61,7 @@ type peer struct {
 	session  string
 	token    string
 	secret   string // the value of the variable CAISSON_CHECK
+	secrets  *strings.Replacer
 
 	ended   chan struct{} // its output has
 	wedged  atomic.Bool   // a reply never came
@@ -132,6 +133,7 @@ func start(r *run) (*peer, error) {
 		pending: make(map[string]*waiting), answered: make(map[string]bool), nameless: make(chan reply, 16),
 		bodies: make(map[string]*body), silent: make(map[string]string), writing: make(chan struct{}, 1),
 	}
+	p.secrets = strings.NewReplacer(p.token, "[token]", p.secret, "[secret]")
 	temporary := filepath.Join(dir, "tmp")
 	if err := os.Mkdir(temporary, 0o700); err != nil {
 		return nil, err
@@ -303,7 +305,7 @@ func (p *peer) record(direction string, line []byte) {
 
 // redact takes secrets out of what is shown.
 func (p *peer) redact(s string) string {
-	return strings.NewReplacer(p.token, "[token]", p.secret, "[secret]").Replace(s)
+	return p.secrets.Replace(s)
 }
 
 // shown are the frames of the trial so far.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """An adapter that breaks one clause of the worker protocol: that which is named by
-its argument, as "caisson adapter check --list" names it. Without one it breaks none.
+its argument, as "caisson adapter check --list" names it. Without one it breaks none,
+and --list names those that it can break.
 
 Each breach is a class below, or a function that changes an adapter which was made.
 """
@@ -728,4 +729,7 @@ class LeavesProcesses(Whole):
 
 
 if __name__ == "__main__":
-    adapter.main(BREACHES[sys.argv[1]] if len(sys.argv) > 1 else Whole)
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join(BREACHES))
+    else:
+        adapter.main(BREACHES[sys.argv[1]] if len(sys.argv) > 1 else Whole)

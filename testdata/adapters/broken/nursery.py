@@ -3,7 +3,7 @@
 Python itself takes fifty times longer.
 
 Its fd 0 is a socket of packets. Each packet asks for one adapter: an object with its
-"breach" (a name, or "") and its "environment", and four descriptors: its stdin, stdout
+"breach" (a name, or "") and more of an "environment", and four descriptors: its stdin, stdout
 and stderr, and a socket of packets of its own. There the nursery says its wait status
 when it has exited and its process group is gone; a packet that comes from there, or the
 end of the other side, kills it. The end of fd 0 ends the nursery, and all with it.
@@ -97,10 +97,9 @@ def become(streams, asked):
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
     os.closerange(3, 1 << 20)
-    os.environ.clear()
     os.environ.update(asked["environment"])
     try:
-        adapter.main(broken.BREACHES.get(asked["breach"], broken.Whole))
+        adapter.main(broken.BREACHES[asked["breach"]] if asked["breach"] else broken.Whole)
     finally:
         os._exit(1)
 
