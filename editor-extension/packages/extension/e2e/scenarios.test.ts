@@ -11,6 +11,9 @@ import { Workbench } from "./workbench.js";
 /** Where pictures of the main views go. */
 const pictures = process.env["CAISSON_E2E_PICTURES"];
 
+/** The workbench of the tests has no terminals of its own, and says so after a while. */
+const ownTrouble = '.statusbar-item[id$="ptyHostStatus"] { display: none !important; }';
+
 /** A picture of one red dot. */
 const dot =
   "iVBORw0KGgoAAAANSUhEUgAAADAAAAAwCAIAAADYYG7QAAAAhklEQVR42u3Yyw2AMAwE0S0p/Z/oDO58ghURZ43GcgHvaI92sxEgQGtAW2uRzQAFKcMsTaUMsJSjiZuUQ4mzlKx5NSlf0zfVAU3VdExapXkyVQClaW5N9qBkzdUECBAgQIAA/Q3E+dE4YT8B2X0dPIpFf3vH+uHYh0wLmmNjNK2whHNApzkAJ8jWNywy/vkAAAAASUVORK5CYII=";
@@ -54,7 +57,7 @@ function required(name: string): string {
 async function picture(name: string): Promise<void> {
   if (pictures !== undefined) {
     await mkdir(pictures, { recursive: true });
-    await workbench.page.screenshot({ path: join(pictures, `${name}.png`) });
+    await workbench.page.screenshot({ path: join(pictures, `${name}.png`), style: ownTrouble });
   }
 }
 
@@ -375,13 +378,13 @@ describe("in a real workbench", () => {
     const message = window.notification("speaks version 99").filter({ hasText: "Open Settings" });
     await message.filter({ hasText: "Update whichever of the two is older." }).waitFor();
     await window.says("does not run");
-    await window.row("Sessions", /isolated.*service not running.*here/).waitFor();
+    await window.row("Sessions", /isolated.*service down.*here/).waitFor();
     expect(await window.row("Sessions", /ready/).count()).toBe(0);
     await picture("version");
     await window.command("Notifications: Clear All Notifications");
     // It needs nobody who starts it again.
     await agent.configure("caisson.path");
-    await window.row("Sessions", "service not running").first().waitFor({ state: "hidden" });
+    await window.row("Sessions", "service down").first().waitFor({ state: "hidden" });
     await window.row("Processes", "survivor").filter({ hasText: "running" }).waitFor();
   });
 

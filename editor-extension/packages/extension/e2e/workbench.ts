@@ -293,6 +293,7 @@ const editorSettings = {
   "extensions.autoUpdate": false,
   "extensions.autoCheckUpdates": false,
   "window.dialogStyle": "custom",
+  "remote.autoForwardPorts": false,
   // Text in the page, and not in a picture of it.
   "terminal.integrated.gpuAcceleration": "off",
 };

@@ -53,9 +53,9 @@ describe("words", () => {
     ["bound", "running", "not started"],
     ["disconnected", "running", "not connected"],
     ["ready", "running", "ready"],
-    ["ready", "waiting", "service not running"],
-    ["ready", "failed", "service not running"],
-    ["ready", "stopped", "service not running"],
+    ["ready", "waiting", "service down"],
+    ["ready", "failed", "service down"],
+    ["ready", "stopped", "service down"],
     ["ready", "starting", "service starting"],
   ] as const)("a session that is %s while the service is %s is %s", (state, service, text) => {
     expect(stateOf({ state }, service)).toBe(text);

@@ -39,7 +39,8 @@ export class SessionTree implements vscode.TreeDataProvider<Session> {
     item.description = [
       session.profile,
       stateOf(session, service),
-      age(session.createdAt, Date.now()),
+      // There is room for the one or the other.
+      service === "running" ? age(session.createdAt, Date.now()) : "",
       here ? "here" : "",
     ]
       .filter((word) => word !== "")

@@ -82,7 +82,7 @@ export function nameOf(process: Process): string {
  */
 export function stateOf(session: Pick<Session, "state">, service: ServiceState["is"]): string {
   if (service !== "running") {
-    return service === "starting" ? "service starting" : "service not running";
+    return service === "starting" ? "service starting" : "service down";
   }
   switch (session.state) {
     case "bound":
