@@ -392,11 +392,11 @@ func (c *schemas) check(d tool.Description, arguments json.RawMessage) (*tool.Re
 		c.compiled[string(d.InputSchema)] = s
 		c.mu.Unlock()
 	}
-	faults, err := s.Check(arguments)
-	if err != nil || len(faults) == 0 {
+	fault, err := s.Check(arguments)
+	if err != nil || fault == nil {
 		return nil, err
 	}
-	refused := plugins.Refuse(d.Name, faults)
+	refused := plugins.Refuse(d.Name, fault)
 	return &refused, nil
 }
 

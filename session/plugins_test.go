@@ -176,7 +176,7 @@ func TestRegisteredTool(t *testing.T) {
 	}
 	before := len(m.ran())
 	refused := s.call(v.ID, "count", `{"n":"one"}`)
-	if text := refused.Content[0].String(); !refused.IsError || !strings.Contains(text, "at /n: got string, want number") {
+	if text := refused.Content[0].String(); !refused.IsError || !strings.Contains(text, `at /n: type: one has type "string", want "number"`) {
 		t.Errorf("a model reads %q", text)
 	}
 	if ran := m.ran(); len(ran) != before {
@@ -512,7 +512,7 @@ func TestPacks(t *testing.T) {
 		if got.Content[0].String() != "of a pack" || got.Profile != "box" {
 			t.Errorf("%s: %+v", name, got)
 		}
-		if refused := s.call(v.ID, name, `{}`); !refused.IsError || !strings.Contains(refused.Content[0].String(), "missing property 'x'") {
+		if refused := s.call(v.ID, name, `{}`); !refused.IsError || !strings.Contains(refused.Content[0].String(), `missing properties: ["x"]`) {
 			t.Errorf("%s: %+v", name, refused)
 		}
 	}

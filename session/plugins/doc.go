@@ -31,29 +31,30 @@ const (
 	// listTimeout is how long a module may take to list its tools.
 	listTimeout = 30 * time.Second
 
-	// maxFaults is how many faults of a call's arguments are told: a model mends
-	// them together, and more of them have one cause.
-	maxFaults = 20
 	// maxFault is the longest text of a fault, in bytes.
 	maxFault = 300
 	// maxEffort is how much work the check of one call's arguments may be, in
 	// comparisons or the like: about half a second. A schema may ask for more than
 	// any machine could do.
 	maxEffort = 8_000_000
-	// maxNodes is how many values a schema may have.
-	maxNodes = 20_000
-	// maxSchemaDepth is how deep a schema may nest, and maxArgumentsDepth how deep
-	// arguments may: both are walked by recursion.
-	maxSchemaDepth    = 64
+	// maxParts is how many values a schema may have.
+	maxParts = 20_000
+	// maxSchemaDepth is how deep a schema's text may nest, and maxArgumentsDepth how
+	// deep arguments may: both are walked by recursion.
+	maxSchemaDepth    = 128
 	maxArgumentsDepth = 256
-	// maxSchemaText is how deep a schema's text may nest: lists and objects of schemas
-	// stand between them, and examples and constants go deeper.
-	maxSchemaText = 512
 	// maxPointer is how long the pointer to a part of a schema may be, in bytes: every
 	// part has one, made of the names above it.
-	maxPointer = 4 << 10
+	maxPointer = 1 << 10
 	// maxChain is how many schemas may look at one value after another, each because
-	// of the one before. With maxArgumentsDepth it bounds the stack of a check, at
-	// some ten MiB.
-	maxChain = 256
+	// of the one before, and maxLevels how many at a value and those within it: so
+	// deep is the stack of a check.
+	maxChain  = 256
+	maxLevels = 1024
+	// maxInstructions is how large a regular expression may become, in instructions
+	// of its automaton. It takes a step for each of them for each byte of text.
+	maxInstructions = 4096
+	// maxPrograms is how large all of a schema may become together. Each is compiled
+	// when the schema is checked, and again when it is used.
+	maxPrograms = 128 << 10
 )

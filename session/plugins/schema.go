@@ -3,10 +3,11 @@ package plugins
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -14,69 +15,151 @@ import (
 // Schema is the compiled JSON Schema of a tool's arguments. Its methods may be
 // called concurrently.
 type Schema struct {
-	root        *node
-	unevaluated bool
-	most        int // effort of one check; less in tests
+	resolved *jsonschema.Resolved
+	effort   *effort
+	most     int // effort of one check; less in tests
 }
 
-// Fault is one thing that is wrong with a call's arguments.
+// Fault is what is wrong with a call's arguments.
 type Fault struct {
-	// Path is a JSON pointer into the arguments; "" for the arguments themselves.
+	// Path is a JSON pointer into the arguments, "" for the arguments themselves. An
+	// element of an array, or a member that the schema does not name, is "*".
 	Path string
-	// Message says what is wrong there, and what would be right.
+	// Message says what is wrong there.
 	Message string
 }
 
-// CompileSchema compiles a JSON Schema, of draft 2020-12 unless it says another
-// one. Nothing is ever loaded: references stay within the schema. Formats are
-// notes, as the draft has it, and are not checked. What could not be used in a call
-// is refused here: the error names the keyword by its JSON pointer, and continues a
-// sentence that begins with the schema.
+// CompileSchema compiles a JSON Schema of draft 2020-12 or draft-07, the former
+// unless it says another one. Nothing is ever loaded: references stay within the
+// schema. Formats are notes, as the drafts have it, and are not checked. What could
+// not be used in a call is refused here. The error continues a sentence that begins
+// with the schema.
 func CompileSchema(raw json.RawMessage) (*Schema, error) {
-	if depth(raw) > maxSchemaText {
+	if depth(raw) > maxSchemaDepth {
 		return nil, fmt.Errorf("nests deeper than %d levels", maxSchemaDepth)
 	}
-	v, err := decode(raw)
-	if err != nil {
-		return nil, fmt.Errorf("is %w", err)
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return nil, fmt.Errorf("is not JSON: %w", err)
 	}
-	c := compiler{nodes: map[string]*node{}, anchors: map[string]*node{}}
-	root, err := c.document(v)
+	if _, ok := v.(map[string]any); !ok {
+		return nil, errors.New("is not an object")
+	}
+	if size(v) > maxParts {
+		return nil, fmt.Errorf("has more than %d parts", maxParts)
+	}
+	var root jsonschema.Schema
+	if err := json.Unmarshal(raw, &root); err != nil {
+		return nil, fmt.Errorf("is not a JSON Schema: %s", mistyped(err))
+	}
+	effort, err := survey(&root)
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{root, c.unevaluated, maxEffort}, nil
+	resolved, err := root.Resolve(nil)
+	if err != nil {
+		return nil, fmt.Errorf("is not a JSON Schema: %s", clip(err.Error()))
+	}
+	return &Schema{resolved, effort, maxEffort}, nil
+}
+
+// mistyped says which keyword has a value of a wrong type.
+func mistyped(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return clip(err.Error())
+	}
+	keyword := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
+	if keyword == "" {
+		return "a schema must be an object or a boolean, got " + clip(wrong.Value)
+	}
+	return fmt.Sprintf("%s cannot be of type %s", clip(keyword), clip(wrong.Value))
 }
 
 // String is the fault as a line for people and models.
 func (f Fault) String() string { return fmt.Sprintf("at %s: %s", cmp.Or(f.Path, "/"), f.Message) }
 
-// Check says what is wrong with the arguments, each fault with its place: at most
-// 20. An error is [tool.InvalidParams]: they cannot be checked, being no JSON, or
-// too much of it for this schema.
-func (s *Schema) Check(arguments json.RawMessage) (all []Fault, err error) {
+// Check says what is wrong with the arguments, nil for nothing; of several faults it
+// tells one. An error is [tool.InvalidParams]: they cannot be checked, being no JSON,
+// or too much of it for this schema.
+func (s *Schema) Check(arguments json.RawMessage) (*Fault, error) {
 	if depth(arguments) > maxArgumentsDepth {
 		return nil, tool.Errorf(tool.InvalidParams, "the arguments nest deeper than %d levels", maxArgumentsDepth).WithPath("arguments")
 	}
-	v, err := decode(arguments)
-	if err != nil {
+	var v any
+	if err := json.Unmarshal(arguments, &v); err != nil {
 		return nil, tool.Errorf(tool.InvalidParams, "the arguments cannot be checked against the schema of the tool: %w", err).WithPath("arguments")
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			if p != any(errEffort) {
-				panic(p)
-			}
-			all, err = nil, tool.Errorf(tool.InvalidParams, "the arguments are too large to be checked against the schema of the tool").WithPath("arguments")
-		}
-	}()
-	k := check{left: s.most, unevaluated: s.unevaluated}
-	var told faults
-	if k.fits(s.root, v, nil, &told, nil) {
-		return nil, nil
+	if !s.effort.allows(v, s.most) {
+		return nil, tool.Errorf(tool.InvalidParams, "the arguments are too large to be checked against the schema of the tool").WithPath("arguments")
 	}
-	slices.SortStableFunc(told.all, func(a, b Fault) int { return strings.Compare(a.Path, b.Path) })
-	return slices.Compact(told.all), nil
+	if err := s.resolved.Validate(v); err != nil {
+		return faultOf(err), nil
+	}
+	return nil, nil
+}
+
+// faultOf reads what the library says, level by level: each one names the schema that
+// it was at by its JSON pointer, and wraps what the next one says.
+func faultOf(err error) *Fault {
+	var path strings.Builder
+	above := ""
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			break
+		}
+		at := strings.TrimPrefix(strings.TrimSuffix(err.Error(), ": "+inner.Error()), "validating ")
+		if step, below := strings.CutPrefix(at, above+"/"); below {
+			path.WriteString(into(step))
+		}
+		if above = at; !strings.HasPrefix(at, "/") {
+			above = "" // the root has a name instead
+		}
+		err = inner
+	}
+	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	return &Fault{clip(path.String()), clip(strings.ReplaceAll(text, "<anonymous schema>", "…"))}
+}
+
+// into is where a step from one schema to another leads to in the value, "" for the
+// same place.
+func into(step string) string {
+	keyword, rest, more := strings.Cut(step, "/")
+	switch keyword {
+	case "properties", "prefixItems":
+		return "/" + rest
+	case "items":
+		if more {
+			return "/" + rest
+		}
+		return "/*"
+	case "additionalProperties", "patternProperties", "unevaluatedProperties",
+		"additionalItems", "unevaluatedItems":
+		return "/*"
+	}
+	return ""
+}
+
+// depth is how deep a value nests. It need not know more of the grammar than what
+// hides brackets.
+func depth(raw []byte) int {
+	deepest, now, quoted := 0, 0, false
+	for i := 0; i < len(raw); i++ {
+		switch b := raw[i]; {
+		case quoted && b == '\\':
+			i++
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '{' || b == '[':
+			now++
+			deepest = max(deepest, now)
+		case b == '}' || b == ']':
+			now--
+		}
+	}
+	return deepest
 }
 
 // clip cuts what quotes somebody's text.
@@ -89,14 +172,6 @@ func clip(s string) string {
 
 // Refuse is the result that tells a model what is wrong with its arguments. MCP
 // has this be a result, not an error of the protocol, so that the model mends it.
-func Refuse(name string, faults []Fault) tool.Result {
-	var b strings.Builder
-	fmt.Fprintf(&b, "The arguments of %s are not what it takes; it was not called.", name)
-	for _, f := range faults {
-		b.WriteString("\n- " + f.String())
-	}
-	if len(faults) == maxFaults {
-		b.WriteString("\n- there may be more, from the " + strconv.Itoa(maxFaults+1) + "th on")
-	}
-	return tool.Failed(b.String())
+func Refuse(name string, fault *Fault) tool.Result {
+	return tool.Failed(fmt.Sprintf("The arguments of %s are not what it takes; it was not called.\n- %s", name, fault))
 }
