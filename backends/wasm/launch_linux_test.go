@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/confine"
 )
 
@@ -39,6 +42,27 @@ func TestEngineIsConfined(t *testing.T) {
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s was written (%v)", path, err)
 		}
+	}
+}
+
+// TestCompileMemory: a module of 60 bytes, a function with four billion locals, takes all
+// memory that its compiler may have, and nothing of the engine.
+func TestCompileMemory(t *testing.T) {
+	e := open(t, binding(t, pure(t, "")))
+	if _, err := e.RunModule(t.Context(), written(t, handmade(1))); err != nil {
+		t.Fatal(err)
+	}
+	pid := e.engine.pid()
+	_, err := e.RunModule(t.Context(), written(t, slices.Concat(
+		[]byte("\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x05\x03\x01\x00\x01"),
+		[]byte("\x07\x13\x02\x06memory\x02\x00\x06_start\x00\x00"),
+		[]byte{10, 10, 1, 8, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 0x7f, opEnd},
+	)))
+	if got := failed(t, err); got.Kind != tool.ConfigInvalid || !strings.Contains(got.Message, "more memory than there is") || got.Hint == "" {
+		t.Errorf("%s: %v", got.Kind, got)
+	}
+	if _, err := e.RunModule(t.Context(), written(t, handmade(1))); err != nil || e.engine.pid() != pid {
+		t.Errorf("the next call: %v", err)
 	}
 }
 

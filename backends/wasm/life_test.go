@@ -82,8 +82,8 @@ func TestEngineKilled(t *testing.T) {
 	}
 }
 
-// TestUncompiled: a module that is compiled for ever is given up, and so is the engine
-// that compiles it, but not the guests that run there.
+// TestUncompiled: a module that is compiled for ever is given up. The engine and the
+// guests in it go on, and others are compiled meanwhile.
 func TestUncompiled(t *testing.T) {
 	if _, err := open(t, binding(t, pure(t, ""))).RunModule(t.Context(), request(t, "args")); err != nil {
 		t.Fatal(err) // from now on it is in the cache
@@ -104,7 +104,49 @@ func TestUncompiled(t *testing.T) {
 	if got := failed(t, err); got.Kind != tool.ConfigInvalid || !strings.Contains(got.Message, "not compiled within 2s") || got.Hint == "" {
 		t.Errorf("%s: %v", got.Kind, got)
 	}
-	if _, err := e.RunModule(t.Context(), request(t, "args")); err != nil || e.engine.pid() == pid {
+	if _, err := e.RunModule(t.Context(), request(t, "args")); err != nil || e.engine.pid() != pid {
+		t.Errorf("the next call: %v", err)
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("a guest beside it ended: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-ended; tool.KindOf(err) != tool.Cancelled {
+		t.Errorf("the guest beside it: %v", err)
+	}
+}
+
+// TestUncompiledWithoutCache: where nothing can be kept the engine itself compiles. One
+// that cannot stop it gets no more calls, and ends when its guests have.
+func TestUncompiledWithoutCache(t *testing.T) {
+	o := options(t)
+	o.CacheDir = ""
+	opened, err := New(o).Open(t.Context(), binding(t, pure(t, `,"max_fuel":1000000000000000,"max_execution_time":"1h"`)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Detach(t.Context())
+	e := opened.(*environment)
+	e.engine.setup.MaxCompile = int64(time.Second)
+	fine := written(t, handmade(1))
+	if _, err := e.RunModule(t.Context(), fine); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended, beside := make(chan error, 1), written(t, endless())
+	go func() {
+		_, err := e.RunModule(ctx, beside)
+		ended <- err
+	}()
+	pid := e.engine.pid()
+	_, err = e.RunModule(t.Context(), written(t, tangled()))
+	if got := failed(t, err); got.Kind != tool.ConfigInvalid || !strings.Contains(got.Message, "not compiled within 1s") {
+		t.Errorf("%s: %v", got.Kind, got)
+	}
+	if _, err := e.RunModule(t.Context(), fine); err != nil || e.engine.pid() == pid {
 		t.Errorf("the next call: %v", err)
 	}
 	select {

@@ -114,7 +114,9 @@ func (e *environment) run(ctx context.Context, run engine.Run, stdin []byte) (ou
 		return out, nil, nil, err
 	}
 	if out.Ending == engine.Uncompiled {
-		e.engine.retire(by)
+		if out.Replace {
+			e.engine.retire(by)
+		}
 		return out, nil, nil, tool.Errorf(tool.ConfigInvalid, "the module %s was not compiled within %v, and did not run", run.Path, time.Duration(e.engine.setup.MaxCompile)).
 			WithHint("divide its functions: those with very many locals, loops and branches take the compiler that long").WithPath(run.Path)
 	}

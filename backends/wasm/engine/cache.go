@@ -77,25 +77,22 @@ func (c *cache) compiled() wazero.CompilationCache {
 	return c.code
 }
 
+// parent is the directory with which the cache was opened.
+func (c *cache) parent() string { return filepath.Dir(c.dir) }
+
 func (c *cache) path(sum string) string { return filepath.Join(c.dir, sum+".wasm") }
 
 // load returns the metered module whose original has this hash.
 func (c *cache) load(sum string) ([]byte, bool) {
-	if c == nil {
-		return nil, false
-	}
 	metered, err := os.ReadFile(c.path(sum))
 	return metered, err == nil && len(metered) > 0
 }
 
-// store keeps a metered module. A cache that cannot be written costs time only.
-func (c *cache) store(sum string, metered []byte) {
-	if c == nil {
-		return
-	}
+// store keeps a metered module.
+func (c *cache) store(sum string, metered []byte) error {
 	f, err := os.CreateTemp(c.dir, sum+".*.tmp")
 	if err != nil {
-		return
+		return err
 	}
 	_, err = f.Write(metered)
 	// A file that a power cut emptied must not have its final name.
@@ -106,6 +103,7 @@ func (c *cache) store(sum string, metered []byte) {
 	if err != nil {
 		_ = os.Remove(f.Name()) // it would be removed with the cache
 	}
+	return err
 }
 
 // empty removes all that is kept: something of it is damaged, and nobody says what.

@@ -22,7 +22,13 @@ import (
 	"github.com/caisson-dev/caisson/backends/wire"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The test binary is also what compiles.
+func TestMain(m *testing.M) {
+	if handled, code := Main(os.Args[1:]); handled {
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // command is a module whose _start has the body given, and one page of memory.
 func command(body ...byte) []byte {

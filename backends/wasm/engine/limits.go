@@ -14,8 +14,15 @@ const (
 	// runs go first. A Go program is 8 MB of machine code.
 	maxCompiled = 32
 	// maxCompiling is how many are compiled at once: each takes a processor and some
-	// hundred megabytes.
+	// hundred megabytes. maxSlow is how many more, that took longer than soon; the
+	// largest programs of known compilers take a third of that.
 	maxCompiling = 2
+	maxSlow      = 1
+	soon         = 5 * time.Second
+	// niceSlow is how far slow compilers stand back for all others.
+	niceSlow = 19
+	// maxSaid is how much of what a compiler prints is kept, in bytes.
+	maxSaid = 64 << 10
 	// MaxOutput bounds what a run may ask for, in bytes; it is a body.
 	MaxOutput = 32 << 20
 	// maxSpares is how many instances are made ahead, and spareFor how long one waits
@@ -40,9 +47,11 @@ const (
 	// compiling takes some hundred megabytes for a moment, which must not stay.
 	heapLimit = 512 << 20
 	// dataBase and dataGuest bound the process's memory, in bytes: what compiling
-	// needs, and for each guest its deepest stack beside its memory.
-	dataBase  = 3 << 30
-	dataGuest = 768 << 20
+	// needs, and for each guest its deepest stack beside its memory. dataCompiler is
+	// that of a process that only compiles.
+	dataBase     = 3 << 30
+	dataGuest    = 768 << 20
+	dataCompiler = dataBase
 )
 
 // What host functions cost their guest, in units of fuel.

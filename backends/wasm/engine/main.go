@@ -22,6 +22,13 @@ func Main(args []string) (handled bool, code int) {
 	if len(args) == 0 || args[0] != Command {
 		return false, 0
 	}
+	if len(args) == 2 && args[1] == compileArg {
+		if err := compileOne(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintf(os.Stderr, "caisson %s %s: %v\n", Command, compileArg, err)
+			return true, 1
+		}
+		return true, 0
+	}
 	if len(args) > 1 {
 		fmt.Fprintf(os.Stderr, "caisson %s: it takes no arguments\n", Command)
 		return true, 2

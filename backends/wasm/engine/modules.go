@@ -27,8 +27,9 @@ const entry = "_start"
 type modules struct {
 	runtime wazero.Runtime
 	cache   *cache
-	// compiling holds an element for each module that is being compiled, for at most
-	// so long; 0 is no limit.
+	// compilers compile into the cache. Without one, modules are compiled here: then
+	// compiling holds an element for each, for at most most; 0 is no limit.
+	compilers *compilers
 	compiling chan struct{}
 	most      time.Duration
 
@@ -58,9 +59,7 @@ func (ms *modules) get(ctx context.Context, path, sum string) (code wazero.Compi
 		m = &module{done: make(chan struct{})}
 		ms.all[sum] = m
 		ms.busy.Go(func() {
-			ms.compiling <- struct{}{}
-			m.code, m.err = ms.compileInTime(context.WithoutCancel(ctx), path, sum)
-			<-ms.compiling
+			m.code, m.err = ms.compile(context.WithoutCancel(ctx), path, sum)
 			if m.err != nil {
 				ms.mu.Lock()
 				delete(ms.all, sum) // another try may find another file
@@ -111,15 +110,49 @@ func (ms *modules) evict(ctx context.Context) {
 	}
 }
 
-// errTooLong is a module that is not compiled in time.
-var errTooLong = errors.New("compiling it takes too long")
+// compile makes machine code of a module, or finds it in the cache. What is kept and
+// damaged costs time only.
+func (ms *modules) compile(ctx context.Context, path, sum string) (wazero.CompiledModule, error) {
+	if ms.cache == nil {
+		ms.compiling <- struct{}{}
+		defer func() { <-ms.compiling }()
+		return ms.compileInTime(ctx, path, sum)
+	}
+	code, err := ms.fromCache(ctx, path, sum)
+	if errors.Is(err, errDamaged) {
+		ms.cache.empty()
+		code, err = ms.fromCache(ctx, path, sum)
+	}
+	return code, err
+}
 
-// compileInTime gives up on a module whose compiling takes too long: a few thousand
-// bytes can keep the engine's compiler busy for days. Within a function nothing stops
-// it; it goes on until this process ends.
+// errDamaged is a cache that does not hold what was put there.
+var errDamaged = errors.New("the cache of compiled modules is damaged")
+
+// fromCache has a module compiled, unless it is in the cache, and takes it from there.
+func (ms *modules) fromCache(ctx context.Context, path, sum string) (wazero.CompiledModule, error) {
+	metered, kept := ms.cache.load(sum)
+	if !kept {
+		if err := ms.compilers.compile(compilation{Path: path, SHA256: sum, CacheDir: ms.cache.parent()}); err != nil {
+			return nil, err
+		}
+		if metered, kept = ms.cache.load(sum); !kept {
+			return nil, tool.Errorf(tool.Internal, "the module %s was compiled, and is not in the cache", path).WithPath(path)
+		}
+	}
+	code, err := ms.runtime.CompileModule(ctx, metered)
+	if err != nil {
+		return nil, tool.Errorf(tool.Internal, "compile the module %s with its metering: %w", path, errors.Join(errDamaged, err)).WithPath(path)
+	}
+	return code, nil
+}
+
+// compileInTime compiles a module here, where there is no cache to find it in. It gives
+// up on one that takes too long, and within a function nothing stops that: it goes on
+// until this process ends.
 func (ms *modules) compileInTime(ctx context.Context, path, sum string) (wazero.CompiledModule, error) {
 	if ms.most <= 0 {
-		return ms.compile(ctx, path, sum)
+		return ms.compileHere(ctx, path, sum)
 	}
 	ctx, cancel := context.WithTimeout(ctx, ms.most)
 	defer cancel()
@@ -129,7 +162,7 @@ func (ms *modules) compileInTime(ctx context.Context, path, sum string) (wazero.
 	}
 	done := make(chan compiled, 1)
 	ms.busy.Go(func() {
-		code, err := ms.compile(ctx, path, sum)
+		code, err := ms.compileHere(ctx, path, sum)
 		done <- compiled{code, err}
 	})
 	select {
@@ -139,27 +172,15 @@ func (ms *modules) compileInTime(ctx context.Context, path, sum string) (wazero.
 		}
 	case <-ctx.Done():
 	}
-	return nil, errTooLong
+	return nil, errStuck
 }
 
-// compile makes machine code of a module, of which a part may be kept from before.
-// What is kept and damaged costs time only.
-func (ms *modules) compile(ctx context.Context, path, sum string) (wazero.CompiledModule, error) {
-	metered, kept := ms.cache.load(sum)
-	if !kept {
-		var err error
-		if metered, err = ms.instrument(ctx, path, sum); err != nil {
-			return nil, err
-		}
+func (ms *modules) compileHere(ctx context.Context, path, sum string) (wazero.CompiledModule, error) {
+	metered, err := instrument(ctx, path, sum)
+	if err != nil {
+		return nil, err
 	}
 	code, err := ms.runtime.CompileModule(ctx, metered)
-	if err != nil && ms.cache != nil && ctx.Err() == nil {
-		ms.cache.empty()
-		if metered, err = ms.instrument(ctx, path, sum); err != nil {
-			return nil, err
-		}
-		code, err = ms.runtime.CompileModule(ctx, metered)
-	}
 	if err != nil {
 		return nil, tool.Errorf(tool.Internal, "compile the module %s with its metering: %w", path, err).WithPath(path)
 	}
@@ -167,7 +188,7 @@ func (ms *modules) compile(ctx context.Context, path, sum string) (wazero.Compil
 }
 
 // instrument validates a module as it is and gives it its metering.
-func (ms *modules) instrument(ctx context.Context, path, sum string) ([]byte, error) {
+func instrument(ctx context.Context, path, sum string) ([]byte, error) {
 	original, err := read(path, sum)
 	if err != nil {
 		return nil, err
@@ -179,7 +200,6 @@ func (ms *modules) instrument(ctx context.Context, path, sum string) ([]byte, er
 	if err != nil {
 		return nil, refused(path, err)
 	}
-	ms.cache.store(sum, instrumented.Bytes)
 	return instrumented.Bytes, nil
 }
 

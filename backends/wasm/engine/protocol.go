@@ -82,8 +82,7 @@ const (
 	Trapped       Ending = "trap"
 	OutOfTime     Ending = "time"
 	OutOfOutput   Ending = "output"
-	// Uncompiled is a module that took too long to compile: it did not run. What
-	// compiles it may never end, so that the engine is to be replaced.
+	// Uncompiled is a module that took too long to compile: it did not run.
 	Uncompiled Ending = "uncompiled"
 )
 
@@ -94,6 +93,8 @@ type Outcome struct {
 	// ExitCode is that of a guest that ended by itself, also of one that ended
 	// because it had no more memory.
 	ExitCode uint32 `json:"exit_code"`
+	// Replace says that the engine is to be replaced: it goes on compiling the module.
+	Replace bool `json:"replace,omitempty"`
 	// Detail says more about an ending, for a person.
 	Detail        string `json:"detail,omitempty"`
 	FuelRemaining uint64 `json:"fuel_remaining"`

@@ -27,6 +27,7 @@ type server struct {
 
 // state is what MethodSetup makes.
 type state struct {
+	end         context.CancelFunc // of what compiles
 	modules     *modules
 	mounts      []mounted
 	environment map[string]string
@@ -95,8 +96,14 @@ func (s *server) setup(ctx context.Context, o Setup) (ready Ready, err error) {
 	if err != nil {
 		return ready, errors.Join(tool.Errorf(tool.BackendUnavailable, "start the WebAssembly engine: %w", err), closeAll(mounts))
 	}
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	most := time.Duration(o.MaxCompile)
 	s.state = &state{
-		modules:     &modules{runtime: r, cache: c, compiling: make(chan struct{}, maxCompiling), most: time.Duration(o.MaxCompile), all: make(map[string]*module)},
+		end: end,
+		modules: &modules{
+			runtime: r, cache: c, compilers: newCompilers(life, most),
+			compiling: make(chan struct{}, maxCompiling), most: most, all: make(map[string]*module),
+		},
 		mounts:      mounts,
 		environment: o.Environment,
 		spares:      spares{all: make(map[string]*spare)},
@@ -120,7 +127,7 @@ func (s *server) run(ctx context.Context, o Run, stdin []byte) (Outcome, []byte,
 	o.MaxOutput = min(o.MaxOutput, MaxOutput)
 	code, release, err := st.modules.get(ctx, o.Path, o.SHA256)
 	if errors.Is(err, errTooLong) {
-		return Outcome{Ending: Uncompiled, FuelRemaining: o.Fuel}, nil, nil
+		return Outcome{Ending: Uncompiled, Replace: errors.Is(err, errStuck), FuelRemaining: o.Fuel}, nil, nil
 	}
 	if err != nil {
 		return Outcome{}, nil, err
@@ -228,6 +235,7 @@ func (s *server) close(ctx context.Context) error {
 		return nil
 	}
 	s.state.spares.close()
+	s.state.end()
 	s.state.modules.busy.Wait()
 	return errors.Join(s.state.modules.runtime.Close(ctx), closeAll(s.state.mounts))
 }

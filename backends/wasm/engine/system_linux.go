@@ -1,6 +1,12 @@
 package engine
 
-import "golang.org/x/sys/unix"
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
 
 // dieWithParent has the kernel end this process when the thread that started it
 // ends. A parent that ended before has closed our input, which ends us as well.
@@ -27,4 +33,16 @@ func confine(data uint64) error {
 		}
 	}
 	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+}
+
+// lowerPriority has a process stand back for others. Where it cannot be said, it takes
+// its turn with them.
+func lowerPriority(pid, nice int) {
+	// The kernel knows the priority of threads only; those to come inherit it.
+	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	for _, t := range threads {
+		if id, err := strconv.Atoi(t.Name()); err == nil {
+			_ = unix.Setpriority(unix.PRIO_PROCESS, id, nice)
+		}
+	}
 }
