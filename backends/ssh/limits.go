@@ -9,6 +9,9 @@ const (
 	answerTimeout = 30 * time.Second
 	// uploadTimeout bounds the upload of the worker: 30 MiB at 1 Mbit/s.
 	uploadTimeout = 5 * time.Minute
+	// sftpTimeout is how long an sftp server may take nothing of an upload: as many
+	// requests as may be open, 2 MiB, at 1 Mbit/s.
+	sftpTimeout = 20 * time.Second
 	// fillTimeout bounds the sending of the opened folder: the most that is sent,
 	// at little more than 1 MB/s.
 	fillTimeout = 30 * time.Minute

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -319,23 +320,26 @@ func (b *Backend) upload(ctx context.Context, m machine, dir string, file remote
 }
 
 // install sends the program and has it take its place.
-func (m machine) install(ctx context.Context, path string, file remote.Program, send func(context.Context, string, io.Reader) error) error {
+func (m machine) install(ctx context.Context, path string, file remote.Program, send func(context.Context, string, io.Reader, int64) error) error {
 	content, err := os.Open(file.Path)
 	if err != nil {
 		return tool.Errorf(tool.Internal, "the worker cannot be read: %w", err)
 	}
 	defer content.Close()
-	if err := send(ctx, path, content); err != nil {
+	if err := send(ctx, path, content, file.Size); err != nil {
 		return err
 	}
 	_, err = m.site(ctx, answerTimeout, path, remote.SiteRequest{Action: remote.SiteInstall, Sum: file.Sum, Name: workerName})
 	return err
 }
 
-// sendSFTP writes a file by the sftp subsystem.
-func (m machine) sendSFTP(ctx context.Context, path string, content io.Reader) (err error) {
+// sendSFTP writes a file by the sftp subsystem. One that takes nothing for a while is
+// given up: a shell may do better.
+func (m machine) sendSFTP(ctx context.Context, path string, content io.Reader, size int64) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, uploadTimeout)
 	defer cancel()
+	stalled := time.AfterFunc(sftpTimeout, cancel)
+	defer stalled.Stop()
 	client, err := m.SFTP(ctx)
 	if err != nil {
 		return err
@@ -347,15 +351,32 @@ func (m machine) sendSFTP(ctx context.Context, path string, content io.Reader) (
 	if err != nil {
 		return err
 	}
-	_, err = f.ReadFrom(content)
+	_, err = f.ReadFrom(&movingReader{content, size, func() { stalled.Reset(sftpTimeout) }})
 	if err == nil {
 		err = f.Chmod(0o700)
 	}
 	return errors.Join(err, f.Close())
 }
 
+// movingReader tells of each read, and how much there is, for which the client has
+// several requests open at once.
+type movingReader struct {
+	io.Reader
+	size  int64
+	moved func()
+}
+
+// Size is how much there is, in bytes.
+func (r *movingReader) Size() int64 { return r.size }
+
+// Read reads.
+func (r *movingReader) Read(p []byte) (int, error) {
+	r.moved()
+	return r.Reader.Read(p)
+}
+
 // sendShell writes a file through the account's shell.
-func (m machine) sendShell(ctx context.Context, path string, content io.Reader) error {
+func (m machine) sendShell(ctx context.Context, path string, content io.Reader, _ int64) error {
 	result, err := m.script(ctx, uploadTimeout, content, `printf "%s\n" "$1"; umask 077; cat > "$2" && chmod 700 "$2"`, path)
 	if err != nil {
 		return err

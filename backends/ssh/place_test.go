@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,8 +10,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pkg/sftp"
 
 	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/ssh/connection"
 	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -205,6 +211,25 @@ func TestPlacedAtOnce(t *testing.T) {
 	if found := placedIn(t, filepath.Join(box.home, ".cache", "caisson")); len(found) != 1 || filepath.Base(found[0]) != workerName {
 		t.Errorf("the home holds %q", found)
 	}
+}
+
+// stuckSFTP is a machine whose sftp server never answers.
+type stuckSFTP struct{ connection.Commands }
+
+func (stuckSFTP) SFTP(ctx context.Context) (*sftp.Client, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// An sftp server that does nothing is given up long before an upload may be over.
+func TestStuckSFTP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		err := machine{Commands: stuckSFTP{}}.sendSFTP(t.Context(), "/x", strings.NewReader("x"), 1)
+		if err == nil || time.Since(begun) != sftpTimeout {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+	})
 }
 
 // refused opens what cannot be opened, and returns what is said. Nothing is left.
