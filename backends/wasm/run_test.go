@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fsnotify/fsnotify"
+
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -225,15 +227,27 @@ func TestCancel(t *testing.T) {
 // await waits for a file that a guest writes.
 func await(t testing.TB, path string) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Add(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
 	for {
 		if _, err := os.Stat(path); err == nil {
-			return
+			return // it may have been there before it was watched for
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-w.Events:
+		case err := <-w.Errors:
+			t.Fatal(err)
+		case <-late.C:
 			t.Fatalf("%s never came", path)
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
 }
 
