@@ -58,7 +58,7 @@ func (r *reader) read(path string) []byte {
 	if err != nil {
 		return nil
 	}
-	defer syscall.Close(fd) //nolint:errcheck // it was only read
+	defer syscall.Close(fd) // it was only read
 	got := 0
 	for {
 		n, err := syscall.Read(fd, r.buf[got:])

@@ -193,16 +193,3 @@ func (c *child) CloseWithin(grace time.Duration) error {
 	})
 	return c.closed
 }
-
-func TestNurseryWhole(t *testing.T) {
-	o := patient(python, "")
-	o.start = newNursery(t).start
-	report, err := Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	expect(t, report, "")
-	if n := report.Count(Kept); n != len(Clauses()) {
-		t.Errorf("kept %d of %d", n, len(Clauses()))
-	}
-}
