@@ -22,13 +22,19 @@ const maxComments = 16
 // what stands before the error.
 func (w *walker) reading(sh *shell, r reading, stdin string) error {
 	p := syntax.NewParser(syntax.Variant(r.lang))
+	var first error
 	for stmt, err := range p.StmtsSeq(strings.NewReader(r.text)) {
-		if err != nil {
-			return err
+		// It may go on after an error, also when nobody asks it to: the loop has no end
+		// of its own, which would be a panic.
+		switch {
+		case first != nil:
+		case err != nil:
+			first = err
+		default:
+			w.stmt(sh, stmt, stdin)
 		}
-		w.stmt(sh, stmt, stdin)
 	}
-	return nil
+	return first
 }
 
 // otherReadings are those of a text that the shell may have beside the parser's.
