@@ -71,7 +71,7 @@ var groups = []group{
 		unreadWork, slowlyWork, subscribedWork, rushingWork, memoryWork, sessionsWork, manyWork,
 	}},
 	{"search", []string{"rg", "go"}, searchRows, []string{grepWork}},
-	{"wasm", []string{"go"}, wasmRows, []string{wasmWork}},
+	{"wasm", []string{"go"}, wasmRows, []string{wasmWork, wasmAtOnce}},
 	{"docker", []string{"docker"}, dockerRows, []string{
 		dockerOpenWork, dockerReadWork, dockerSocketWork, dockerStreamWork, dockerBashWork, dockerArtifactWork,
 	}},

@@ -3,8 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -15,22 +14,23 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
-	"github.com/caisson-dev/caisson/backends"
-	"github.com/caisson-dev/caisson/backends/profile"
-	"github.com/caisson-dev/caisson/backends/wasm"
+	"github.com/caisson-dev/caisson/backends/plugin"
 )
 
-const wasmWork = "wasm tool call, warm"
+// The calls of an agent are apart, by its thinking; those of code that it writes
+// follow each other.
+const (
+	wasmWork    = "wasm tool call, warm"
+	wasmAtOnce  = "wasm tool calls, one behind the other"
+	wasmPause   = 10 * time.Millisecond
+	wasmMargin  = 300 * time.Microsecond // what a call may take longer than an instance and its _start
+	guestName   = "word_count"
+	guestSource = "./docs/examples/wordcount" // from the repository's root
+)
 
-// wasmMargin is what a call may take longer than an instance and its _start.
-const wasmMargin = 300 * time.Microsecond
-
-// guestSource is a Go program that writes its input to its output, from the
-// repository's root.
-const guestSource = "./backends/wasm/testdata/guest"
-
-// wasmRows compares a call of a Go program, on its way to the engine's process and
-// back, metered, with the bare library in this process.
+// wasmRows compares a call of a registered tool, a Go program, through the service and
+// the engine's process, metered, with the bare library in this process, where it is
+// compiled as it is.
 func wasmRows(ctx context.Context, b *bench) (err error) {
 	dir, err := os.MkdirTemp("", "caisson-bench-")
 	if err != nil {
@@ -43,55 +43,66 @@ func wasmRows(ctx context.Context, b *bench) (err error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the guest: %w: %s", err, out)
 	}
+	register := exec.CommandContext(ctx, b.caisson, "tools", "register", module,
+		"--data-dir", filepath.Join(dir, "data"), "--state-dir", filepath.Join(dir, "state"))
+	if out, err := register.CombinedOutput(); err != nil {
+		return fmt.Errorf("register the guest: %w: %s", err, out)
+	}
 	code, err := os.ReadFile(module)
 	if err != nil {
 		return err
 	}
-	bare, end, err := bareGuest(ctx, code)
+	arguments := map[string]any{"text": "one two three"}
+	bare, end, err := bareGuest(ctx, code, params(arguments))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-
-	program, err := filepath.Abs(b.caisson)
+	s, err := b.startIn(ctx, dir, `{"execution_environments": {"profiles": {"pure": {"backend": "wasm"}}}}`)
 	if err != nil {
 		return err
 	}
-	p, err := profile.Parse("pure", []byte(`{"backend":"wasm"}`), profile.Defaults{})
+	defer func() { err = errors.Join(err, s.end()) }()
+	session, err := s.open("pure")
 	if err != nil {
 		return err
 	}
-	env, err := wasm.New(wasm.Options{Executable: program}).
-		Open(ctx, backends.Binding{Session: "bench", Profile: p, StateDir: dir}, nil)
+	ours := s.tool(session, guestName, arguments)
+	atOnce, err := versus(ctx, rounds, ours, bare)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, env.Detach(context.WithoutCancel(ctx))) }()
-	sum := sha256.Sum256(code)
-	request := backends.ModuleRequest{
-		ID: "bench", Path: module, SHA256: hex.EncodeToString(sum[:]), Args: []string{"echo"}, Stdin: []byte(guestInput),
-	}
-	ours := func() error {
-		_, err := env.(backends.ModuleRunner).RunModule(ctx, request)
-		return err
-	}
-	c, err := versus(ctx, rounds, ours, bare)
+	apart, err := versusOf(ctx, rounds, paused(ours), paused(bare))
 	if err != nil {
 		return err
 	}
-	b.add(wasmWork, row{
-		ours: short(c.ours), other: "instantiate and _start " + short(c.other),
-		ratio:  fmt.Sprintf("%+.2f ms", float64(c.ours-c.other)/float64(time.Millisecond)),
-		target: fmt.Sprintf("≤ +%.1f ms", float64(wasmMargin)/float64(time.Millisecond)),
-		met:    c.ours-c.other <= wasmMargin,
-	})
-	return nil
+	for work, c := range map[string]comparison{wasmWork: apart, wasmAtOnce: atOnce} {
+		b.add(work, row{
+			ours: short(c.ours), other: "instantiate and _start " + short(c.other),
+			ratio:  fmt.Sprintf("%+.2f ms", float64(c.ours-c.other)/float64(time.Millisecond)),
+			target: fmt.Sprintf("≤ +%.1f ms", float64(wasmMargin)/float64(time.Millisecond)),
+			met:    c.ours-c.other <= wasmMargin,
+		})
+	}
+	return s.delete(session)
 }
 
-const guestInput = `{"action":"list"}`
+// paused measures f after a pause.
+func paused(f func() error) func() (time.Duration, error) {
+	clocked := clocked(f)
+	return func() (time.Duration, error) {
+		time.Sleep(wasmPause)
+		return clocked()
+	}
+}
 
-// bareGuest returns a function that runs the module in this process.
-func bareGuest(ctx context.Context, module []byte) (run, end func() error, err error) {
+// bareGuest returns a function that runs the module in this process, asked as a tool
+// is.
+func bareGuest(ctx context.Context, module []byte, arguments json.RawMessage) (run, end func() error, err error) {
+	request, err := plugin.RunRequest(guestName, arguments)
+	if err != nil {
+		return nil, nil, err
+	}
 	r := wazero.NewRuntime(ctx)
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r); err != nil {
 		return nil, nil, errors.Join(err, r.Close(ctx))
@@ -102,13 +113,13 @@ func bareGuest(ctx context.Context, module []byte) (run, end func() error, err e
 	}
 	return func() error {
 		var out bytes.Buffer
-		config := wazero.NewModuleConfig().WithName("").WithArgs("guest", "echo").
-			WithStdin(bytes.NewReader([]byte(guestInput))).WithStdout(&out)
+		config := wazero.NewModuleConfig().WithName("").WithArgs("guest").
+			WithStdin(bytes.NewReader(request)).WithStdout(&out)
 		instance, err := r.InstantiateModule(ctx, code, config)
 		if err != nil {
 			return err
 		}
-		if out.String() != guestInput {
+		if !bytes.Contains(out.Bytes(), []byte(`"ok":true`)) {
 			return fmt.Errorf("the guest wrote %q", out.String())
 		}
 		return instance.Close(ctx)
