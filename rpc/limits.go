@@ -34,6 +34,9 @@ const (
 	// its kind to be worked on by the goroutine that reads: to start another one
 	// takes about that long where processors are busy or asleep.
 	quickRequest = 200 * time.Microsecond
+	// maxSpare is how many goroutines wait to read on: two take turns where one
+	// request comes at a time.
+	maxSpare = 4
 	// reliefInterval is after how long another goroutine reads on: a message
 	// waits twice that at most behind a request that was quick until now.
 	reliefInterval = 2 * time.Millisecond

@@ -12,27 +12,53 @@ import (
 	"github.com/caisson-dev/caisson/rpc/protocol"
 )
 
-// Messages are read by one goroutine at a time. It starts a goroutine for a
-// request that takes its time, and works itself on one that is over sooner than
-// another goroutine, on another processor, would have begun. When it is held up
-// after all, by a disk or by a client that does not read, another one reads on
-// in its place: see relief.
+// Messages are read by one goroutine at a time, which works on what it has read.
+// Before it works on a request that takes its time it has another one read on.
+// When it is held up by one that was over soon the last time, by a disk or by a
+// client that does not read, another one reads on in its place: see relief.
 
-// read takes messages and works on them, until the input ends or another
-// goroutine reads in its place.
+// read reads, and then again whenever it is to read on: the stack of a goroutine
+// that has worked on a request is large enough for the next one, and a new one's is
+// copied several times before it is.
 func (s *server) read() {
+	for s.readMessages() {
+		if s.spare.Add(1) > maxSpare {
+			s.spare.Add(-1)
+			return
+		}
+		select {
+		case <-s.readOn:
+			s.spare.Add(-1)
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// relieve has another goroutine read on.
+func (s *server) relieve() {
+	select {
+	case s.readOn <- struct{}{}:
+	default:
+		go s.read()
+	}
+}
+
+// readMessages takes messages and works on them, until the input ends, when it
+// reports false, or another goroutine reads in its place.
+func (s *server) readMessages() (relieved bool) {
 	for {
 		msg, _, err := s.stream.Read(context.Background())
 		if err != nil {
 			close(s.unread)
-			return
+			return false
 		}
 		switch m := msg.(type) {
 		case *jsonrpc2.Notification:
 			s.notified(m.Method(), m.Params())
 		case *jsonrpc2.Call:
 			if !s.called(m) {
-				return
+				return true
 			}
 		case *jsonrpc2.Response:
 			s.asks.answered(m)
@@ -67,7 +93,7 @@ func (s *server) called(m *jsonrpc2.Call) bool {
 		// Its client mostly waits for the answer, so another goroutine may begin to
 		// read a little later, rather than to work on it.
 		r.params = bytes.Clone(params)
-		go s.read()
+		s.relieve()
 		r.finish(work)
 		return false
 	}

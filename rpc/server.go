@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.lsp.dev/jsonrpc2"
@@ -38,7 +39,10 @@ type server struct {
 	methods map[string]method
 	pace    pace
 	relief  relief
-	room    room
+	// readOn is taken from by goroutines that may read on, which spare counts.
+	readOn chan struct{}
+	spare  atomic.Int32
+	room   room
 	// scratches are buffers for answers that the stream copies, *[]byte each.
 	scratches sync.Pool
 	asks      asks
@@ -90,6 +94,7 @@ func newServer(o Options) *server {
 		endings:       make(chan ending, 1),
 		written:       make(chan struct{}),
 		unread:        make(chan struct{}),
+		readOn:        make(chan struct{}),
 		trace:         protocol.TraceOff,
 		requests:      map[jsonrpc2.ID]*request{},
 		subscriptions: map[processKey]*subscription{},
@@ -127,7 +132,7 @@ func (s *server) serve(ctx context.Context) (int, error) {
 	s.work.Go(func() {
 		s.relief.watch(s.ctx, func() {
 			s.stream.Detach()
-			go s.read()
+			s.relieve()
 		})
 	})
 	var e ending
