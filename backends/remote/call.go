@@ -40,7 +40,7 @@ func (e *Environment) ask(ctx context.Context, what, method string, data, out an
 
 // request is ask for requests that depend on the connection.
 func (e *Environment) request(ctx context.Context, what string, r func(*connection) (wire.ClientRequest, error), out any) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := e.deadlines.within(ctx, requestTimeout)
 	defer cancel()
 	reply, err := e.do(ctx, r)
 	if err == nil && out != nil {
@@ -70,7 +70,7 @@ func (e *Environment) Call(ctx context.Context, r tool.Request) (tool.Result, er
 	}
 	if timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
+		ctx, cancel = e.deadlines.within(ctx, timeout)
 		defer cancel()
 	}
 	var most int64 // that is kept to here
@@ -179,5 +179,5 @@ func (e *Environment) Tools(ctx context.Context) ([]tool.Description, error) {
 	if len(list.Tools) > maxTools {
 		return nil, foreign("listing the tools", "%d tools; at most %d are taken", len(list.Tools), maxTools)
 	}
-	return list.Tools, nil
+	return offered(list.Tools, e.o.Tools), nil
 }

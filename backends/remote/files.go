@@ -10,7 +10,7 @@ import (
 
 // file asks for something about files, of a far end that knows how.
 func (e *Environment) file(ctx context.Context, what, path string, r wire.ClientRequest, out any) (wire.Reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := e.deadlines.within(ctx, requestTimeout)
 	defer cancel()
 	reply, err := e.do(ctx, func(c *connection) (wire.ClientRequest, error) {
 		for _, capability := range []string{wire.CapFS, wire.CapBulk} {

@@ -59,7 +59,7 @@ func (p processes) Start(ctx context.Context, r tool.StartRequest) (tool.Process
 
 // List lists the session's processes.
 func (p processes) List(ctx context.Context) ([]tool.Process, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := p.e.deadlines.within(ctx, requestTimeout)
 	defer cancel()
 	reply, err := p.e.do(ctx, func(*connection) (wire.ClientRequest, error) { return listRequest(), nil })
 	if err != nil {
@@ -174,7 +174,7 @@ func (p processes) Read(ctx context.Context, id string, o tool.ReadOptions) (too
 	if o.MaxBytes == 0 {
 		o.MaxBytes = defaultRead
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout+o.Wait+o.MinDwell)
+	ctx, cancel := p.e.deadlines.within(ctx, requestTimeout+o.Wait+o.MinDwell)
 	defer cancel()
 	reply, err := p.e.do(ctx, func(c *connection) (wire.ClientRequest, error) { return readRequest(c, id, o), nil })
 	if err != nil {

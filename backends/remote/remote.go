@@ -102,6 +102,8 @@ type Environment struct {
 	away atomic.Pointer[error]      // why the attempt that is going on cannot attach yet
 	info atomic.Pointer[wire.Initialized]
 
+	deadlines deadlines // of requests
+
 	b backends.Binding // does not change once Open has returned
 
 	mu      sync.Mutex

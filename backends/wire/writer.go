@@ -29,9 +29,7 @@ type Writer struct {
 	err  error // why nothing can be written any more; guarded by lock
 	// failed says that err is set, to whoever does not hold the lock.
 	failed atomic.Bool
-	// stall fires when the peer took nothing for patience; nil for no limit.
-	stall    *time.Timer
-	patience time.Duration
+	stall  *stall // nil for no limit
 }
 
 // NewWriter makes a Writer to dst.
@@ -39,11 +37,7 @@ func NewWriter(dst io.Writer) *Writer { return &Writer{dst: dst, lock: make(chan
 
 // onStall has f called when the peer takes nothing for the time of patience
 // while something is to be written. f must make that write fail.
-func (w *Writer) onStall(patience time.Duration, f func()) {
-	w.patience = patience
-	w.stall = time.AfterFunc(time.Hour, f)
-	w.stall.Stop()
-}
+func (w *Writer) onStall(patience time.Duration, f func()) { w.stall = newStall(patience, f) }
 
 // Write writes the frame and the raw bytes that follow it, whose number becomes
 // the frame's Raw. A frame over [MaxFrame], more than [MaxRaw] bytes, and data
@@ -119,14 +113,14 @@ func (w *Writer) acquire(ctx context.Context) error {
 
 // write writes all of b, piece by piece.
 func (w *Writer) write(b []byte) (written int, err error) {
-	if w.stall != nil {
-		defer w.stall.Stop()
-	}
 	for len(b) > 0 {
 		if w.stall != nil {
-			w.stall.Reset(w.patience)
+			w.stall.begin()
 		}
 		n, err := w.dst.Write(b[:min(len(b), writePiece)])
+		if w.stall != nil {
+			w.stall.end()
+		}
 		written += n
 		if err != nil {
 			return written, err
