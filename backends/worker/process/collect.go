@@ -13,12 +13,16 @@ type streamTo struct {
 	merged  bool     // into the process's output too
 }
 
-// collect takes output from the files until all have ended, in goroutines of
+// collect takes the output that is not at its end yet until it is, in goroutines of
 // their own, and then calls drain. A reader never slows the command down: what
 // cannot be kept is counted or dropped.
-func (p *proc) collect(files []*os.File, streams []*streamTo) {
-	p.outputs = files
+func (p *proc) collect() {
+	files, streams := p.remaining()
+	if len(files) == 0 {
+		return
+	}
 	p.m.mu.Lock()
+	p.outputs = files
 	p.m.open[p] = struct{}{}
 	p.m.mu.Unlock()
 	var open atomic.Int32
@@ -34,6 +38,20 @@ func (p *proc) collect(files []*os.File, streams []*streamTo) {
 	}
 }
 
+// remaining are the files of the output that nobody has seen the end of, and where
+// each goes.
+func (p *proc) remaining() (files []*os.File, streams []*streamTo) {
+	if p.term != nil {
+		return []*os.File{p.term}, p.streams
+	}
+	for i, fd := range p.pipes {
+		if fd >= 0 {
+			files, streams = append(files, os.NewFile(uintptr(fd), "output")), append(streams, p.streams[i])
+		}
+	}
+	return files, streams
+}
+
 // copyOut moves one stream until its end.
 func (p *proc) copyOut(f *os.File, to *streamTo) {
 	defer f.Close()
@@ -44,18 +62,23 @@ func (p *proc) copyOut(f *os.File, to *streamTo) {
 	defer p.m.buffers.Put(buf)
 	for {
 		n, err := f.Read(buf[:])
-		if to.capture != nil {
-			_, _ = to.capture.Write(buf[:n]) // takes everything
-		}
-		if to.merged {
-			_, _ = p.out.Write(buf[:n]) // takes everything
-		}
+		p.keep(buf[:n], to)
 		if err != nil {
 			if !errors.Is(err, io.EOF) && p.term == nil && !errors.Is(err, os.ErrClosed) {
 				p.m.o.Log.Warn("output could not be read", "process", p.id, "error", err)
 			}
 			return // a terminal ends with an error, which is its end of file
 		}
+	}
+}
+
+// keep puts a piece of output where its stream goes.
+func (p *proc) keep(piece []byte, to *streamTo) {
+	if to.capture != nil {
+		_, _ = to.capture.Write(piece) // takes everything
+	}
+	if to.merged {
+		_, _ = p.out.Write(piece) // takes everything
 	}
 }
 

@@ -59,6 +59,9 @@ const (
 	// memoryOutput is how much merged output of a foreground command waits in
 	// memory for an adoption that mostly never comes.
 	memoryOutput = 256 << 10
+	// attention is for how long a thread waits for the end of a process that was just
+	// started. A cancelled command is killed that much later at most.
+	attention = 10 * time.Millisecond
 	// settleGrace is how long the end of a process waits for the end of its
 	// output, so that both make one event. They come together unless somebody
 	// else holds the pipe.

@@ -287,7 +287,7 @@ func TestOutputCannotBeKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.work.Go(func() { p.watch(p.pid(), pidfd) })
+	m.work.Go(func() { p.follow(pidfd) })
 	<-p.drained
 	<-p.exited
 	got := r.until(t, p.id, outputClosed).Process

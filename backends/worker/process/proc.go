@@ -23,8 +23,10 @@ type proc struct {
 	place   *Place   // of its own, or nil
 	// captures hold a foreground command's stdout and stderr.
 	captures []*capture
-	outputs  []*os.File // our ends of it, to be given up
-	release  func()     // gives back what only the running process needs
+	streams  []*streamTo // where its outputs go
+	pipes    []int       // our ends of them, until somebody collects; -1 has ended
+	outputs  []*os.File  // the same from then on, to be given up
+	release  func()      // gives back what only the running process needs
 
 	change sync.Mutex // held through one change: record, disk, event
 
@@ -107,9 +109,26 @@ func (p *proc) updateHeld(t tool.ProcessEventType, cause tool.EventCause, f func
 	return err
 }
 
-// watch waits for the end of the process and records it. It owns the pid.
-func (p *proc) watch(pid, pidfd int) {
-	waitErr := awaitEnd(pid, pidfd)
+// follow takes the output of a process that was just started, waits for its end and
+// records it. It owns the pid.
+func (p *proc) follow(pidfd int) {
+	if p.attend(pidfd) {
+		p.conclude(nil)
+		return
+	}
+	p.watch(pidfd)
+}
+
+// watch is follow for a process that goes on, whose output takes goroutines.
+func (p *proc) watch(pidfd int) {
+	p.collect()
+	p.conclude(awaitEnd(p.pid(), pidfd))
+}
+
+// conclude records the end of a process that can be reaped. waitErr is why that is
+// not known.
+func (p *proc) conclude(waitErr error) {
+	pid := p.pid()
 	p.mu.Lock()
 	code, signal, err := reap(pid)
 	p.reaped = true
@@ -217,9 +236,15 @@ func (p *proc) awaitEnd() (removed bool) {
 		return false
 	}
 	<-p.exited
+	return p.sweep()
+}
+
+// sweep removes what a foreground command that has ended left on disk, unless it was
+// adopted, when it reports false.
+func (p *proc) sweep() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.kept { // adopted meanwhile
+	if p.kept {
 		return false
 	}
 	if p.out == nil {

@@ -26,11 +26,16 @@ func (m *Manager) Run(ctx context.Context, c Command) (Result, error) {
 		c.MaxOutputBytes = m.o.MaxOutputBytes
 	}
 	c.MaxOutputBytes = min(c.MaxOutputBytes, maxCapture)
-	f, err := m.startForeground(c)
+	f, pidfd, err := m.startForeground(c)
 	if err != nil {
 		return failed, err
 	}
 	defer f.discard()
+	f.followHere(pidfd)
+	if isClosed(f.exited) && !c.Alone {
+		f.awaitOutput()
+		return f.result(c), nil
+	}
 	timeout, free := after(c.Timeout)
 	defer free()
 	select {
@@ -81,27 +86,29 @@ type foreground struct {
 	stdout, stderr *capture
 }
 
-func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
+// startForeground starts the command. The caller follows it, which is one of the
+// Manager's goroutines.
+func (m *Manager) startForeground(c Command) (_ *foreground, pidfd int, err error) {
 	w, err := m.license(c.Mode, c.Actor)
 	if err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	w.more, w.place, w.confined = c.Writable, c.Place, c.Place != nil && c.CWD == ""
 	if len(c.Stdin) > MaxWriteBytes {
-		return nil, tool.Errorf(tool.InvalidParams, "%d bytes of input are too many: the most is %d", len(c.Stdin), MaxWriteBytes).WithPath("stdin")
+		return nil, -1, tool.Errorf(tool.InvalidParams, "%d bytes of input are too many: the most is %d", len(c.Stdin), MaxWriteBytes).WithPath("stdin")
 	}
 	env, err := pairs(c.Env)
 	if err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	id := newID()
 	s, err := m.prepare(id, request{line: c.Command, argv: c.Argv, dir: c.CWD, env: env, license: w})
 	if err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	if c.Limits != (rlimit.Limits{}) {
 		if s.path, s.argv, err = c.Limits.Wrap(s.path, s.argv); err != nil {
-			return nil, err
+			return nil, -1, err
 		}
 	}
 	rec := m.newRecord(id, s, w.mode, c.Actor)
@@ -118,7 +125,7 @@ func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
 	m.starts.RLock()
 	defer m.starts.RUnlock()
 	if err := m.admit(f.proc); err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	defer func() {
 		if err != nil {
@@ -126,19 +133,34 @@ func (m *Manager) startForeground(c Command) (_ *foreground, err error) {
 		}
 	}()
 	if s.launcher, f.release, err = m.launcher(w); err != nil {
-		return nil, err
+		return nil, -1, err
 	}
 	f.limited = m.policy(w).Confines()
-	pidfd, err := f.spawn(s)
-	if err != nil {
+	if pidfd, err = f.spawn(s); err != nil {
 		f.release()
-		return nil, err
+		return nil, -1, err
 	}
 	if f.stdin != nil {
 		m.work.Go(func() { f.feed(c.Stdin) })
 	}
-	m.work.Go(func() { f.watch(f.pid(), pidfd) })
-	return f, nil
+	m.work.Add(1)
+	return f, pidfd, nil
+}
+
+// followHere is follow, by the calling goroutine as long as the command is young.
+func (f *foreground) followHere(pidfd int) {
+	if f.attend(pidfd) {
+		defer f.m.work.Done()
+		f.conclude(nil)
+		if isClosed(f.drained) {
+			f.sweep()
+		}
+		return
+	}
+	go func() {
+		defer f.m.work.Done()
+		f.watch(pidfd)
+	}()
 }
 
 // feed gives the command its input, as far as it reads.

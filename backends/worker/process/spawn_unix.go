@@ -23,7 +23,7 @@ type plumbing struct {
 	theirs []int  // the same, each once: closed after the fork
 	input  *os.File
 	term   *os.File
-	output []*os.File
+	output []int // our ends, which do not block
 }
 
 // plumb opens what s asks for.
@@ -40,8 +40,7 @@ func plumb(s spec) (l plumbing, err error) {
 			return l, err
 		}
 		l.child = [3]int{slave, slave, slave}
-		l.theirs, l.term = []int{slave}, master
-		l.input, l.output = master, []*os.File{master}
+		l.theirs, l.term, l.input = []int{slave}, master, master
 		return l, nil
 	}
 	if l.child[0], err = l.stdin(s.input); err != nil {
@@ -89,12 +88,8 @@ func (l *plumbing) stream() (int, error) {
 		return -1, err
 	}
 	l.theirs = append(l.theirs, w)
-	f, err := ours(r, "output")
-	if err != nil {
-		return -1, err
-	}
-	l.output = append(l.output, f)
-	return w, nil
+	l.output = append(l.output, r)
+	return w, unblock(r)
 }
 
 func (l *plumbing) closeTheirs() {
@@ -105,15 +100,18 @@ func (l *plumbing) closeTheirs() {
 }
 
 func (l *plumbing) closeOurs() {
-	for _, f := range append(l.output, l.input, l.term) {
+	for _, fd := range l.output {
+		_ = unix.Close(fd)
+	}
+	for _, f := range []*os.File{l.input, l.term} {
 		if f != nil {
-			_ = f.Close() // the terminal stands here three times
+			_ = f.Close() // the terminal stands here twice
 		}
 	}
 }
 
-// spawn forks and executes. After it the process runs, its output is taken,
-// and the caller starts p.watch.
+// spawn forks and executes. After it the process runs, and the caller starts
+// p.follow.
 func (p *proc) spawn(s spec) (pidfd int, err error) {
 	l, err := plumb(s)
 	if err != nil {
@@ -138,12 +136,11 @@ func (p *proc) spawn(s spec) (pidfd int, err error) {
 	}
 	p.mu.Lock()
 	p.rec.PID, p.rec.PGID = pid, pid
-	p.term = l.term
+	p.term, p.pipes, p.streams = l.term, l.output, s.streams
 	if l.input != nil {
 		p.stdin = newInput(l.input, l.term != nil)
 	}
 	p.mu.Unlock()
-	p.collect(l.output, s.streams)
 	return pidfd, nil
 }
 

@@ -147,7 +147,7 @@ func (m *Manager) start(id, digest string, r tool.StartRequest) (_ tool.Process,
 	})
 	started := p.snapshot()
 	m.enlist(p)
-	m.work.Go(func() { p.watch(started.PID, pidfd) })
+	m.work.Go(func() { p.follow(pidfd) })
 	return started, nil
 }
 

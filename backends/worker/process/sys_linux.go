@@ -53,15 +53,21 @@ func awaitEnd(pid, pidfd int) error {
 		return blockUntilEnd(pid)
 	}
 	var failed error
-	err = c.Read(func(fd uintptr) bool {
-		var info unix.Siginfo
-		failed = unix.Waitid(unix.P_PIDFD, int(fd), &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-		return failed != unix.EINTR && (failed != nil || info.Signo != 0)
+	err = c.Read(func(fd uintptr) (ended bool) {
+		ended, failed = hasEnded(int(fd))
+		return failed != unix.EINTR && (failed != nil || ended)
 	})
 	if err != nil || failed != nil {
 		return blockUntilEnd(pid) // an older kernel: such descriptors cannot be waited for
 	}
 	return nil
+}
+
+// hasEnded reports whether the child of a pidfd can be reaped, and leaves it to be.
+func hasEnded(pidfd int) (bool, error) {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PIDFD, pidfd, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return err == nil && info.Signo != 0, err
 }
 
 // sealDescriptors keeps what this program itself was given, beside 0, 1 and 2,

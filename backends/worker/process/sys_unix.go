@@ -19,11 +19,17 @@ import (
 // ours makes a file of our end of a pipe or terminal, polled so that a read or
 // write of it can be given up.
 func ours(fd int, name string) (*os.File, error) {
-	// It has no other flag that this could take away.
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NONBLOCK); err != nil {
+	if err := unblock(fd); err != nil {
 		return nil, errors.Join(err, unix.Close(fd))
 	}
 	return os.NewFile(uintptr(fd), name), nil
+}
+
+// unblock makes our end of a pipe or terminal one that does not block. It has no
+// other flag that this could take away.
+func unblock(fd int) error {
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, unix.O_NONBLOCK)
+	return err
 }
 
 // polled is another file of f's pipe, polled as ours are.

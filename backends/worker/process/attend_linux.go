@@ -1,0 +1,98 @@
+package process
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// attend waits on the calling thread for the end of a process that was just started,
+// and takes its output meanwhile. Most commands end so soon that this is all they
+// need: one thread wakes up, once, where otherwise the poller would wake a goroutine
+// for the end and one for each output. It reports true when the process can be
+// reaped; else, after attention, everything goes on as it was left. Output whose end
+// has not come is left to others.
+func (p *proc) attend(pidfd int) (ended bool) {
+	if pidfd < 0 || p.term != nil {
+		return false
+	}
+	fds := make([]unix.PollFd, 1+len(p.pipes))
+	fds[0] = unix.PollFd{Fd: int32(pidfd), Events: unix.POLLIN}
+	for i, fd := range p.pipes {
+		fds[1+i] = unix.PollFd{Fd: int32(fd), Events: unix.POLLIN}
+	}
+	for until := time.Now().Add(attention); !ended; {
+		left := time.Until(until)
+		if left <= 0 {
+			return false
+		}
+		if _, err := unix.Poll(fds, int((left+time.Millisecond-1)/time.Millisecond)); err != nil && err != unix.EINTR {
+			return false
+		}
+		if fds[0].Revents != 0 {
+			if ended, _ = hasEnded(pidfd); !ended {
+				return false // an older kernel, which says anything of such descriptors
+			}
+		}
+		for i := range p.pipes {
+			switch f := &fds[1+i]; {
+			case f.Revents&unix.POLLIN != 0:
+				if !p.takePiece(i) {
+					f.Fd = -1 // for who can wait for it
+				}
+			case f.Revents != 0:
+				f.Fd = -1 // its end, which is told when that of the process comes
+			}
+		}
+	}
+	_ = unix.Close(pidfd) // fails for nobody
+	p.takeEnds()
+	return true
+}
+
+// takePiece takes a piece of an output, and reports whether there may be more.
+func (p *proc) takePiece(i int) bool {
+	more, _ := p.take(i)
+	return more
+}
+
+// takeEnds takes what is left of the outputs of a process that has ended. One that
+// somebody else holds open is collected.
+func (p *proc) takeEnds() {
+	drained := true
+	for i, fd := range p.pipes {
+		more, ended := true, false
+		for range restPieces {
+			if more, ended = p.take(i); !more {
+				break
+			}
+		}
+		if ended {
+			_ = unix.Close(fd)
+			p.pipes[i] = -1
+		}
+		drained = drained && ended
+	}
+	if drained {
+		p.drain()
+		return
+	}
+	p.collect()
+}
+
+// take takes one piece of an output. It reports whether there may be more for it to
+// take, else whether that was the end.
+func (p *proc) take(i int) (more, ended bool) {
+	fd, to := p.pipes[i], p.streams[i]
+	if to.capture == nil {
+		moved, err := p.out.spliceFrom(fd)
+		return moved > 0, moved == 0 && err == nil
+	}
+	buf := p.m.buffers.Get().(*[copySize]byte)
+	defer p.m.buffers.Put(buf)
+	n, err := unix.Read(fd, buf[:])
+	if n > 0 {
+		p.keep(buf[:n], to)
+	}
+	return n > 0 || err == unix.EINTR, n == 0 && err == nil
+}
