@@ -64,7 +64,7 @@ func (m *Manager) RunCode(ctx context.Context, r CodeRequest) (backends.CodeResu
 	}
 	err = s.execute(ctx, p, x, func(ctx context.Context, x *Execution) error {
 		result, err = p.runCode(ctx, r)
-		x.admission.output = int64(len(result.Value))
+		x.admission.output = returned(tool.Result{Content: result.Media}) + int64(len(result.Value)+len(result.Error)+len(result.CallSummary))
 		for _, line := range result.Logs {
 			x.admission.output += int64(len(line))
 		}
@@ -110,10 +110,10 @@ func (p *place) runCode(ctx context.Context, r CodeRequest) (backends.CodeResult
 	if err != nil {
 		return backends.CodeResult{}, err
 	}
+	timeout := lower(p.toolLimits().Timeout, r.Timeout)
 	running := &program{p: p, r: r, mode: mode, tools: tools}
-	timeout := p.toolLimits().Timeout
-	if r.Timeout > 0 {
-		timeout = min(timeout, r.Timeout)
+	if timeout > 0 {
+		running.until = p.s.m.o.Now().Add(timeout)
 	}
 	return runner.RunCode(ctx, backends.CodeRequest{
 		Code: r.Code, Tools: tools, View: r.View, Timeout: timeout,
@@ -157,6 +157,7 @@ type program struct {
 	r     CodeRequest
 	mode  tool.Mode
 	tools []tool.Description
+	until time.Time // when its time is over; zero is never
 }
 
 // invoke makes one call for the program: as every call is made, or by whoever
@@ -171,6 +172,14 @@ func (g *program) invoke(ctx context.Context, c backends.NestedCall) (tool.Resul
 	}
 	if err := call.check(); err != nil {
 		return tool.Result{}, err
+	}
+	if !g.until.IsZero() {
+		// Its calls have no more time than it has left.
+		left := max(g.until.Sub(g.p.s.m.o.Now()), 1)
+		call.Constraints.Timeout = left
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, left+callGrace, tool.Errorf(tool.Timeout, "the program's time was over"))
+		defer cancel()
 	}
 	if !named(g.r.Offered, c.Name) {
 		result, err := g.p.s.m.Call(ctx, call)

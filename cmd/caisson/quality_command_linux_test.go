@@ -23,6 +23,8 @@ func TestQualityCommand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { run(t, adapterProfile(t)) })
 	}
+	t.Run("ProgramsUnderGuard", testProgramsUnderGuard)
+	t.Run("ProgramsAndRate", testProgramsAndRate)
 	everyday(t, adapterProfile(t))
 }
 
