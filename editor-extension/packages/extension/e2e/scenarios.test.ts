@@ -467,23 +467,23 @@ describe("in a real workbench", () => {
 
 /**
  * Connects to the agent of a window that has so many folders. An editor in a browser starts
- * with what it keeps of a workspace file, of a new one nothing, and may take that for all
- * when the file itself is read at the wrong moment: loaded again, it has it.
+ * with what it keeps of a workspace file, of a new one nothing. When the file itself is read
+ * at just that moment, the editor stays without folders, as its own list of files says, until
+ * it is loaded again.
  */
 async function connectWithFolders(count: number): Promise<Agent> {
   for (let attempts = 3; ; attempts--) {
     const connected = await Agent.connect(workbench.socket);
     const folders = async () => ((await connected.folders()).length === count ? true : undefined);
     try {
-      await until("the window has its folders", folders, 20_000);
+      await until("the window has its folders", folders, 10_000);
       return connected;
     } catch (thrown) {
-      console.info(`the window has ${JSON.stringify(await connected.folders())}`);
-      await picture("without-folders");
       connected.close();
       if (attempts === 1) {
         throw thrown;
       }
+      console.info("the editor has no folders: it is loaded again");
       await workbench.reload();
     }
   }

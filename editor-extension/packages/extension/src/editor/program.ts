@@ -20,7 +20,7 @@ export function followProgram({ service }: Caisson): vscode.Disposable {
       // A failure is the state of the service, which the status bar shows: somebody may
       // be writing still.
       await service.restart().catch(() => undefined);
-    } else if (is === "running") {
+    } else if (is !== "stopped") {
       const question = "The service goes on as it was started, until it is restarted.";
       if ((await vscode.window.showInformationMessage(question, restart)) === restart) {
         await vscode.commands.executeCommand("caisson.restartService");
