@@ -259,3 +259,12 @@ func BenchmarkLine(b *testing.B) {
 		p.judge(&subject{call: c})
 	}
 }
+
+// For some lines the parser goes on after an error, which must not be a panic.
+func TestErrorsBehindErrors(t *testing.T) {
+	for _, line := range []string{"trap <<E&\nf\n+=x= 2>&1 ~x=\\ceval +=", "{a,rlcu+=unset EXIT<<E$; \n", "<<'E' a; \nf\ncoproc export >{1..2}sh -c &>l*"} {
+		if got := letters(t, line); got != "CCC" {
+			t.Errorf("%q: %s", line, got)
+		}
+	}
+}

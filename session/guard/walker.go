@@ -288,7 +288,11 @@ func (w *walker) cmd(sh *shell, c syntax.Command, stdin string) string {
 	case *syntax.TimeClause:
 		return w.stmt(sh, c.Stmt, stdin)
 	case *syntax.CoprocClause:
-		return w.stmt(sh.fork(), c.Stmt, unread)
+		stmt := *c.Stmt
+		if stmt.Cmd == nil && c.Name != nil {
+			stmt.Cmd = &syntax.CallExpr{Args: []*syntax.Word{c.Name}} // before redirections the parser takes it for a name
+		}
+		return w.stmt(sh.fork(), &stmt, unread)
 	case *syntax.ArithmCmd:
 		w.arithmetic(sh, c.X)
 		return ""
