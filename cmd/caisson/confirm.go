@@ -42,6 +42,17 @@ func shown(raw []byte) string {
 	return b.String()
 }
 
+// harmless is a text of which a terminal obeys nothing: errors quote what programs
+// and machines said that are not this one's.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\n' || r == '\t' {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
+}
+
 // askPerson asks on a terminal. Anything but yes is no.
 func askPerson(ctx context.Context, in io.Reader, out io.Writer, c session.Confirmation) (session.Decision, error) {
 	fmt.Fprintf(out, "%s needs a confirmation: %s\n  %s\nRun it? [y/N] ", c.Tool, c.Reason, shown(c.Arguments))

@@ -6,8 +6,25 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session"
 )
+
+// What is told of other machines and programs holds nothing that a terminal obeys.
+func TestHarmless(t *testing.T) {
+	const evil = "it said “\x1b]0;mine\x07é\u009b31m\u202e” twice\n\tso"
+	const want = "it said “�]0;mine�é�31m�” twice\n\tso"
+	var out, errs strings.Builder
+	a := &app{out: &out, errs: &errs}
+	a.report(a.rootCommand(), tool.Errorf(tool.BackendUnavailable, "%s", evil).WithHint("%s", evil))
+	if got := errs.String(); got != "caisson: "+want+"\n  hint: "+want+"\n" {
+		t.Errorf("an error is told as %q", got)
+	}
+	if err := a.printChecks([]backends.Check{{Name: "far end", Detail: evil, Hint: evil}}); err != nil || strings.ContainsAny(out.String(), "\x1b\x07\u009b\u202e") {
+		t.Errorf("a check is told as %q, %v", out.String(), err)
+	}
+}
 
 func TestAskPerson(t *testing.T) {
 	q := session.Confirmation{Tool: "bash", Arguments: []byte(`{"command":"make"}`), Reason: "it is slow"}

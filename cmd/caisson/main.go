@@ -148,12 +148,12 @@ func (a *app) report(cmd *cobra.Command, err error) {
 	if err == nil || errors.As(err, &done) && done.err == nil {
 		return
 	}
-	fmt.Fprintf(a.errs, "caisson: %v\n", err)
+	fmt.Fprintf(a.errs, "caisson: %s\n", harmless(err.Error()))
 	var e *tool.Error
 	var usage usageError
 	switch {
 	case errors.As(err, &e) && e.Hint != "":
-		fmt.Fprintf(a.errs, "  hint: %s\n", e.Hint)
+		fmt.Fprintf(a.errs, "  hint: %s\n", harmless(e.Hint))
 	case errors.As(err, &usage):
 		fmt.Fprintf(a.errs, "  hint: \"%s --help\" tells what it takes\n", cmd.CommandPath())
 	}

@@ -144,9 +144,9 @@ func (a *app) printChecks(checks []backends.Check) error {
 		if !c.OK {
 			mark = "FAILED"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", mark, c.Name, c.Detail)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", mark, c.Name, harmless(c.Detail))
 		if c.Hint != "" {
-			fmt.Fprintf(w, "\t\t%s\n", c.Hint)
+			fmt.Fprintf(w, "\t\t%s\n", harmless(c.Hint))
 		}
 	}
 	return w.Flush()

@@ -38,7 +38,7 @@ one that cannot be reached is named, and passed over.`,
 					return errors.Join(a.printJSON(rpc.PruneData(removed, unreached)), err)
 				}
 				for _, why := range unreached {
-					fmt.Fprintf(cmd.ErrOrStderr(), "caisson: passed over: %s\n", why)
+					fmt.Fprintf(cmd.ErrOrStderr(), "caisson: passed over: %s\n", harmless(why))
 				}
 				return errors.Join(a.printResources(removed), err)
 			})
@@ -56,7 +56,7 @@ one that cannot be reached is named, and passed over.`,
 func (a *app) printResources(list []backends.Resource) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for _, r := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Backend, r.Kind, r.ID, r.CreatedAt.Local().Format(time.DateTime), r.Reason)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Backend, r.Kind, harmless(r.ID), r.CreatedAt.Local().Format(time.DateTime), r.Reason)
 	}
 	return w.Flush()
 }
