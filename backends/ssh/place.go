@@ -114,6 +114,10 @@ func (m machine) look(ctx context.Context) (facts, error) {
 	if err != nil {
 		return facts{}, err
 	}
+	if lines[0] == "" || lines[2] == "" {
+		return facts{}, tool.Errorf(tool.BackendUnavailable, "%s runs no uname, or no id: %s", m.name, said(connection.Result{Stderr: result.Stderr})).
+			WithHint("have the account's startup files leave a PATH with the system's programs")
+	}
 	f := facts{system: lines[0] + " " + lines[1], uid: lines[2], cache: lines[3], temp: lines[4]}
 	f.os, f.arch = goos(lines[0]), goarch(lines[1])
 	if f.os == "" {
@@ -314,6 +318,9 @@ func (b *Backend) upload(ctx context.Context, m machine, dir string, file remote
 	m.discard(ctx, temporary)
 	err = m.install(ctx, temporary, file, m.sendShell)
 	if not := (*notStarted)(nil); errors.As(err, &not) {
+		if !not.refused() {
+			return &unfit{"the worker is there and ends at once, as under a limit of memory: " + said(not.result)}
+		}
 		return &unfit{noexec(not.result)}
 	}
 	return err

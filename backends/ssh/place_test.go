@@ -249,6 +249,23 @@ func refused(t *testing.T, box *box, kind tool.Kind, change func(*backends.Bindi
 	return err.Error() + " (" + hintOf(err) + ")"
 }
 
+// An account that cannot run the worker, or anything, is told from a disk that does
+// not run programs.
+func TestHinderedAccount(t *testing.T) {
+	for name, test := range map[string]struct{ startup, want, not string }{
+		"no path":   {"PATH=/nonexistent\n", "leave a PATH", "runs Linux"},
+		"no memory": {"ulimit -v 200000\n", "ends at once", "noexec"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			box := newBox(t, sshtest.Options{})
+			box.write(t, ".bashrc", test.startup)
+			if said := refused(t, box, tool.BackendUnavailable, nil); !strings.Contains(said, test.want) || strings.Contains(said, test.not) {
+				t.Error(said)
+			}
+		})
+	}
+}
+
 // Accounts that run no commands say so.
 func TestRestricted(t *testing.T) {
 	for name, test := range map[string]struct{ line, want string }{
