@@ -145,6 +145,9 @@ func (w *walker) parts(sh *shell, b *splitter, parts []syntax.WordPart, quoted b
 			b.insert(string(outside), true) // a number
 		case *syntax.ProcSubst:
 			out := w.substitution(sh, part.Stmts)
+			if len(part.Stmts) == 0 {
+				continue // which bash takes for nothing at all
+			}
 			b.quoted("/dev/fd/63")
 			if part.Op == syntax.CmdIn {
 				b.output = &out

@@ -50,6 +50,9 @@ func (w *walker) otherReadings(sh *shell, text string) []reading {
 		plain = ended
 		all = append(all, reading{plain, syntax.LangBash})
 	}
+	if before, ok := strings.CutSuffix(plain, `\`); ok && !sh.bash {
+		all = append(all, reading{before, syntax.LangBash}) // with nothing behind it, it is nothing to some
+	}
 	if !sh.bash && (strings.Contains(text, "&>") || strings.Contains(text, "((")) {
 		// To shells that know neither, the one ends a command, and the other is two subshells.
 		all = append(all, reading{strings.ReplaceAll(plain, "&>", "& >"), syntax.LangPOSIX})
