@@ -163,9 +163,16 @@ func stopped(run engine.Run, out engine.Outcome, stderr []byte) error {
 	return e
 }
 
+// rustNote is the advice that Rust's run-time system gives after what has happened.
+const rustNote = "\nnote: run with `RUST_BACKTRACE=1`"
+
 // lastWords are the last line that a guest wrote to standard error.
 func lastWords(stderr []byte) string {
-	text := strings.TrimSpace(strings.ToValidUTF8(string(stderr), "\ufffd"))
+	text := strings.ToValidUTF8(string(stderr), "\ufffd")
+	if i := strings.LastIndex(text, rustNote); i >= 0 {
+		text = text[:i]
+	}
+	text = strings.TrimSpace(text)
 	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
 		text = text[i+1:]
 	}

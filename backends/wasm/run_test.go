@@ -280,7 +280,8 @@ func TestBesideEndless(t *testing.T) {
 func TestModules(t *testing.T) {
 	e := open(t, binding(t, pure(t, "")))
 	other := handmade(1)
-	importing := []byte(strings.Replace(string(other), "wasi_snapshot_preview1", "wasi_snapshot_preview9", 1))
+	replaced := func(what, by string) []byte { return []byte(strings.Replace(string(other), what, by, 1)) }
+	importing := replaced("wasi_snapshot_preview1", "wasi_snapshot_preview9")
 	for _, tt := range []struct {
 		name   string
 		module []byte
@@ -293,7 +294,10 @@ func TestModules(t *testing.T) {
 		{"empty", nil, "", tool.ConfigInvalid, "no valid WebAssembly module"},
 		{"bad body", handmade(1, opDrop), "", tool.ConfigInvalid, "no valid WebAssembly module"},
 		{"no command", []byte("\x00asm\x01\x00\x00\x00"), "", tool.ConfigInvalid, "exports no function _start"},
-		{"another import", importing, "", tool.Unsupported, "imports wasi_snapshot_preview9.proc_exit"},
+		{"another import", importing, "", tool.Unsupported, `imports "proc_exit" of "wasi_snapshot_preview9"`},
+		{"a name for a terminal", replaced("proc_exit", "p\x1b[31m\n\x00z"), "", tool.Unsupported, `"p\x1b[31m\n\x00z"`},
+		{"an unknown function", replaced("proc_exit", "proc_fork"), "", tool.Unsupported, `"proc_fork" of WASI preview 1 that is not there`},
+		{"another signature", replaced("proc_exit\x00\x00", "proc_exit\x00\x01"), "", tool.Unsupported, `"proc_exit" of WASI preview 1 that is not there, or not like that`},
 		{"another file", other, strings.Repeat("0", 64), tool.ConfigInvalid, "is not the one that was meant"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -399,6 +403,21 @@ func TestDirectories(t *testing.T) {
 		out, err := e.RunModule(t.Context(), r)
 		if got := string(out.Stdout) + string(out.Stderr); err != nil || !strings.HasSuffix(got, tt.says) {
 			t.Errorf("%v: %q (%v)", tt.args, got, err)
+		}
+	}
+}
+
+// TestLastWords: what a guest said last is what happened, not what to do about it.
+func TestLastWords(t *testing.T) {
+	for said, want := range map[string]string{
+		"":             "",
+		"a\nb\n":       "b",
+		"a\xff\n\n \n": "a\ufffd",
+		"thread 'main' panicked at m.rs:4:26:\noh no\nnote: run with `RUST_BACKTRACE=1` environment variable to display a backtrace\n": "oh no",
+		strings.Repeat("é", maxLastWords): strings.Repeat("é", maxLastWords/2) + "…",
+	} {
+		if got := lastWords([]byte(said)); got != want {
+			t.Errorf("of %q: %q", said, got)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -240,30 +241,54 @@ func validate(ctx context.Context, path string, original []byte) (err error) {
 		return tool.Errorf(tool.ConfigInvalid, "%s is no valid WebAssembly module: %w", path, err).
 			WithHint("it must be a module of WebAssembly 2.0, not a component").WithPath(path)
 	}
-	return isCommand(path, m)
+	if err := isCommand(path, m); err != nil {
+		return err
+	}
+	return isKnown(ctx, r, path, m)
 }
+
+const hintCommand = "build it as a WASI preview 1 command, as with GOOS=wasip1 GOARCH=wasm or --target wasm32-wasip1"
 
 // isCommand checks that a module is a command of WASI preview 1.
 func isCommand(path string, m wazero.CompiledModule) error {
-	const hint = "build it as a WASI preview 1 command, as with GOOS=wasip1 GOARCH=wasm or --target wasm32-wasip1"
 	start, ok := m.ExportedFunctions()[entry]
 	if !ok || len(start.ParamTypes())+len(start.ResultTypes()) > 0 {
 		return tool.Errorf(tool.ConfigInvalid, "the module %s exports no function %s, which a WASI command begins with", path, entry).
-			WithHint(hint).WithPath(path)
+			WithHint(hintCommand).WithPath(path)
 	}
 	for _, f := range m.ImportedFunctions() {
 		if from, name, _ := f.Import(); from != wasi_snapshot_preview1.ModuleName {
-			return tool.Errorf(tool.Unsupported, "the module %s imports %s.%s, and guests get nothing but WASI preview 1", path, from, name).
-				WithHint(hint).WithPath(path)
+			return tool.Errorf(tool.Unsupported, "the module %s imports %q of %q, and guests get nothing but WASI preview 1", path, name, from).
+				WithHint(hintCommand).WithPath(path)
 		}
 	}
 	if len(m.ImportedMemories()) > 0 {
 		return tool.Errorf(tool.Unsupported, "the module %s imports a memory, and guests bring their own", path).
-			WithHint(hint).WithPath(path)
+			WithHint(hintCommand).WithPath(path)
 	}
 	if _, ok := m.ExportedMemories()["memory"]; !ok {
 		return tool.Errorf(tool.ConfigInvalid, "the module %s exports no memory, through which WASI speaks with it", path).
-			WithHint(hint).WithPath(path)
+			WithHint(hintCommand).WithPath(path)
+	}
+	return nil
+}
+
+// isKnown checks that what a command imports is there, as it wants to call it: the
+// standard's drafts had other functions.
+func isKnown(ctx context.Context, r wazero.Runtime, path string, m wazero.CompiledModule) error {
+	if len(m.ImportedFunctions()) == 0 {
+		return nil
+	}
+	if err := install(ctx, r); err != nil {
+		return tool.Errorf(tool.Internal, "the functions of WASI: %w", err)
+	}
+	known := r.Module(wasi_snapshot_preview1.ModuleName).ExportedFunctionDefinitions()
+	for _, f := range m.ImportedFunctions() {
+		_, name, _ := f.Import()
+		if is := known[name]; is == nil || !slices.Equal(is.ParamTypes(), f.ParamTypes()) || !slices.Equal(is.ResultTypes(), f.ResultTypes()) {
+			return tool.Errorf(tool.Unsupported, "the module %s imports a function %q of WASI preview 1 that is not there, or not like that", path, name).
+				WithHint(hintCommand).WithPath(path)
+		}
 	}
 	return nil
 }
