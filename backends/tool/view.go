@@ -57,8 +57,25 @@ func View(name string, structured json.RawMessage) string {
 	return unquote(ViewToken(name, structured))
 }
 
-// object is the members of a JSON object, not decoded.
-type object map[string]json.RawMessage
+// object is the members of a JSON object, not decoded. There are few, so that to look
+// at each is faster than to make a map of them.
+type object []field
+
+// field is one member of an object.
+type field struct {
+	name  []byte
+	value json.RawMessage
+}
+
+// get is the last member of that name, nil when there is none.
+func (o object) get(name string) json.RawMessage {
+	for i := len(o) - 1; i >= 0; i-- {
+		if string(o[i].name) == name {
+			return o[i].value
+		}
+	}
+	return nil
+}
 
 // errShape is what members answers to what is no JSON object.
 var errShape = errors.New("not a JSON object")
@@ -71,7 +88,7 @@ func members(raw json.RawMessage) (object, error) {
 	if !s.skip('{') {
 		return nil, errShape
 	}
-	o := object{}
+	o := make(object, 0, usualFields)
 	if s.skip('}') {
 		return o, nil
 	}
@@ -86,7 +103,7 @@ func members(raw json.RawMessage) (object, error) {
 		if len(value) == 0 {
 			return nil, errShape
 		}
-		o[unquote(name)] = value
+		o = append(o, field{nameOf(name), value})
 		switch {
 		case s.skip('}'):
 			return o, nil
@@ -94,6 +111,17 @@ func members(raw json.RawMessage) (object, error) {
 			return nil, errShape
 		}
 	}
+}
+
+// usualFields is how many members the content of a tool has, give or take a few.
+const usualFields = 10
+
+// nameOf is the name in a token, without a copy where it stands there as it is.
+func nameOf(token json.RawMessage) []byte {
+	if bytes.IndexByte(token, '\\') >= 0 || !utf8.Valid(token) {
+		return []byte(unquote(token))
+	}
+	return token[1 : len(token)-1]
 }
 
 // cutter goes over JSON value by value.
@@ -172,25 +200,25 @@ func (s *cutter) text() bool {
 
 // decode decodes a member into v and says whether it is there and fits.
 func (o object) decode(name string, v any) bool {
-	return len(o[name]) > 0 && jsonv2.Unmarshal(o[name], v, jsontext.AllowInvalidUTF8(true)) == nil
+	return len(o.get(name)) > 0 && jsonv2.Unmarshal(o.get(name), v, jsontext.AllowInvalidUTF8(true)) == nil
 }
 
-func (o object) text(name string) string { return unquote(o[name]) }
+func (o object) text(name string) string { return unquote(o.get(name)) }
 
 func (o object) number(name string) (n int64) {
 	// Nearly every number is digits and nothing else.
-	if n, err := strconv.ParseInt(string(o[name]), 10, 64); err == nil {
+	if n, err := strconv.ParseInt(string(o.get(name)), 10, 64); err == nil {
 		return n
 	}
 	o.decode(name, &n)
 	return n
 }
 
-func (o object) flag(name string) bool { return string(o[name]) == "true" }
+func (o object) flag(name string) bool { return string(o.get(name)) == "true" }
 
 // token is a member that is a string, nil otherwise.
 func (o object) token(name string) json.RawMessage {
-	if t := o[name]; len(t) >= 2 && t[0] == '"' {
+	if t := o.get(name); len(t) >= 2 && t[0] == '"' {
 		return t
 	}
 	return nil

@@ -21,7 +21,7 @@ func viewFile(o object) json.RawMessage {
 	case o.text("encoding") == "base64":
 		offset, n := o.number("byte_offset"), o.number("num_bytes")
 		notes = append(notes, fmt.Sprintf("[base64 of bytes %d to %d of %d]", offset, offset+n, o.number("size")))
-	case o.flag("truncated") && o["total_lines"] != nil:
+	case o.flag("truncated") && o.get("total_lines") != nil:
 		notes = append(notes, fmt.Sprintf("[lines %d to %d of %d]", start, start+lines-1, o.number("total_lines")))
 	case o.flag("truncated"):
 		notes = append(notes, fmt.Sprintf("[lines %d to %d, there are more]", start, start+lines-1))
@@ -39,7 +39,7 @@ func viewFile(o object) json.RawMessage {
 
 // viewChange is the diff, or one line about a new file.
 func viewChange(o object) json.RawMessage {
-	if o["new_file_sha"] == nil {
+	if o.get("new_file_sha") == nil {
 		return nil
 	}
 	diff := o.token("diff")
@@ -145,11 +145,11 @@ func viewPaths(o object) json.RawMessage {
 // viewMatches is what grep prints: path:line:text, and path-line-text for lines
 // around a match.
 func viewMatches(o object) json.RawMessage {
-	if o["total"] == nil {
+	if o.get("total") == nil {
 		return nil
 	}
 	var b strings.Builder
-	if o["files"] != nil {
+	if o.get("files") != nil {
 		var files []string
 		o.decode("files", &files)
 		for _, f := range files {
