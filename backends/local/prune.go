@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/caisson-dev/caisson/backends"
-	"github.com/caisson-dev/caisson/backends/leftover"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/worker"
 	"github.com/caisson-dev/caisson/backends/worker/job"
@@ -14,7 +13,7 @@ import (
 // environment keeps lies in the state directory and goes with it, and its worker ends
 // by itself.
 func (*Backend) Prune(_ context.Context, o backends.PruneOptions) ([]backends.Resource, error) {
-	return leftover.Jobs(profile.Local, o, func(at backends.Binding) []string {
+	return o.JobsLeft(profile.Local, func(at backends.Binding) []string {
 		return []string{worker.JobsDir(workerState(at), at.Session), job.InWorkspace(workspaceDir(at))}
-	})
+	}, job.Prune)
 }

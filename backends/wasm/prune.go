@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
-	"github.com/caisson-dev/caisson/backends/leftover"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wasm/engine"
@@ -20,7 +19,7 @@ import (
 // code that no program of this version can use and that nobody has used for a week.
 // All else that environments keep lies in their state directories and goes with them.
 func (b *Backend) Prune(_ context.Context, o backends.PruneOptions) ([]backends.Resource, error) {
-	left, jobs := leftover.Jobs(profile.WASM, o, jobsDirs)
+	left, jobs := o.JobsLeft(profile.WASM, jobsDirs, job.Prune)
 	stale, caches := b.pruneCaches(o)
 	return append(left, stale...), errors.Join(jobs, caches)
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"path"
 	"path/filepath"
+	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -54,7 +55,7 @@ func New(o Options) *Runner {
 	}
 	r := &Runner{o: o}
 	for _, dir := range []string{o.Dir, r.inWorkspace()} {
-		if _, err := Prune(dir, 0, false); err != nil {
+		if err := Prune(dir, 0, false, func(string, time.Time) {}); err != nil {
 			o.Log.Warn("what an earlier job left was not removed", "directory", dir, "error", err)
 		}
 	}

@@ -12,34 +12,27 @@ import (
 	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
-// Leftover is the directory of a job whose worker died.
-type Leftover struct {
-	Dir string
-	// Changed is when something was last put there, or taken away.
-	Changed time.Time
-}
-
 // InWorkspace is where jobs have their directories that cannot be in [Options].Dir, in
 // a workspace at root.
 func InWorkspace(root string) string { return filepath.Join(root, ".caisson-jobs") }
 
 // Prune finds what jobs have left in dir whose workers died, [Options].Dir or
-// [InWorkspace], and removes it unless it is a dry run. That a worker died its lock
+// [InWorkspace], and removes it unless it is a dry run. Found is told of the directory
+// of each, and when something was last put there or taken away. That a worker died its lock
 // proves, which goes with it; where there is no lock, that none was made for a minute.
 // What was changed within olderThan is left alone. Nobody else's jobs run there, but in
 // a workspace that containers share.
-func Prune(dir string, olderThan time.Duration, dryRun bool) ([]Leftover, error) {
+func Prune(dir string, olderThan time.Duration, dryRun bool, found func(dir string, changed time.Time)) error {
 	root, err := workspace.OpenDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer root.Close()
 	entries, err := list(root, ".", maxEntries)
 	errs := []error{err}
-	var found []Leftover
 	for _, e := range entries {
 		if !e.IsDir() || !ours(e.Name()) {
 			continue
@@ -53,14 +46,14 @@ func Prune(dir string, olderThan time.Duration, dryRun bool) ([]Leftover, error)
 			died, err = pruneOne(root, dir, info, dryRun)
 		}
 		if err == nil && died {
-			found = append(found, Leftover{filepath.Join(dir, e.Name()), info.ModTime()})
+			found(filepath.Join(dir, e.Name()), info.ModTime())
 		}
 		errs = append(errs, err)
 	}
 	if !dryRun {
 		_ = os.Remove(dir) // unless somebody's is left in it
 	}
-	return found, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // pruneOne removes the directory of one job, unless its worker lives or it is a dry

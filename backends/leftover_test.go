@@ -1,4 +1,4 @@
-package leftover
+package backends_test
 
 import (
 	"os"
@@ -6,18 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+	"github.com/caisson-dev/caisson/backends/worker/job"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // What a killed job has left is listed once and removed, and nothing else: not what a
 // living one has, nor what is another backend's or younger than was asked for.
-func TestJobs(t *testing.T) {
+func TestJobsLeft(t *testing.T) {
 	dir := t.TempDir()
 	const dead, live = "aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb"
 	for _, name := range []string{dead, live} {
@@ -44,13 +41,13 @@ func TestJobs(t *testing.T) {
 		return []string{at.StateDir, filepath.Join(at.StateDir, "none")}
 	}
 	o.OlderThan = time.Hour
-	if found, err := Jobs(profile.WASM, o, where); err != nil || len(found) != 0 {
+	if found, err := o.JobsLeft(profile.WASM, where, job.Prune); err != nil || len(found) != 0 {
 		t.Errorf("young ones: %v, %v", found, err)
 	}
 	o.OlderThan = 0
 	for _, dry := range []bool{true, false} {
 		o.DryRun = dry
-		found, err := Jobs(profile.WASM, o, where)
+		found, err := o.JobsLeft(profile.WASM, where, job.Prune)
 		if err != nil || len(found) != 1 || found[0].ID != filepath.Join(dir, dead) || found[0].Environment != "e" || found[0].Session != "s" ||
 			found[0].Kind != "directory" || found[0].CreatedAt.IsZero() || found[0].Reason == "" {
 			t.Errorf("dry run %t: %+v, %v", dry, found, err)
@@ -59,7 +56,7 @@ func TestJobs(t *testing.T) {
 			t.Errorf("dry run %t: %v", dry, err)
 		}
 	}
-	if found, err := Jobs(profile.WASM, o, where); err != nil || len(found) != 0 {
+	if found, err := o.JobsLeft(profile.WASM, where, job.Prune); err != nil || len(found) != 0 {
 		t.Errorf("again: %v, %v", found, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, live)); err != nil {
@@ -70,7 +67,7 @@ func TestJobs(t *testing.T) {
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
-	if found, err := Jobs(profile.WASM, o, func(backends.Binding) []string { return []string{link} }); err == nil || len(found) != 0 {
+	if found, err := o.JobsLeft(profile.WASM, func(backends.Binding) []string { return []string{link} }, job.Prune); err == nil || len(found) != 0 {
 		t.Errorf("through a link: %v, %v", found, err)
 	}
 }
