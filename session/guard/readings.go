@@ -50,6 +50,10 @@ func (w *walker) otherReadings(sh *shell, text string) []reading {
 		plain = ended
 		all = append(all, reading{plain, syntax.LangBash})
 	}
+	if ended := endedComments(plain); ended != plain {
+		plain = ended
+		all = append(all, reading{plain, syntax.LangBash})
+	}
 	if before, ok := strings.CutSuffix(plain, `\`); ok && !sh.bash {
 		all = append(all, reading{before, syntax.LangBash}) // with nothing behind it, it is nothing to some
 	}
@@ -58,6 +62,43 @@ func (w *walker) otherReadings(sh *shell, text string) []reading {
 		all = append(all, reading{strings.ReplaceAll(plain, "&>", "& >"), syntax.LangPOSIX})
 	}
 	return all
+}
+
+// endedComments does the same by the characters, without here-documents and substitutions
+// in quotes: not all comments that the parser passes over are told.
+func endedComments(text string) string {
+	out := []byte(text)
+	quote, begins := byte(0), true // begins: a word may
+	for i := 0; i < len(out); i++ {
+		c := out[i]
+		switch {
+		case quote == '\'':
+			if c == quote {
+				quote = 0
+			}
+		case c == '\\':
+			if i++; i < len(out) && out[i] != '\n' {
+				begins = false
+			}
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote, begins = c, false
+		case c == '#' && begins:
+			end := strings.IndexByte(text[i:], '\n')
+			if end < 0 {
+				return string(out)
+			}
+			if i += end; out[i-1] == '\\' {
+				out[i-1] = ' '
+			}
+		default:
+			begins = strings.IndexByte(" \t\n;&|()<>`", c) >= 0
+		}
+	}
+	return string(out)
 }
 
 // comments is the text whose comments end where their lines do. The parser takes a
