@@ -50,15 +50,16 @@ describe("Service", () => {
       const { service, services } = testService([
         { initialize: () => initialized(2), shutdown: () => new Promise(() => undefined) },
       ]);
-      await expect(service.ensure()).rejects.toThrow("version 2");
+      const refused = expect(service.ensure()).rejects.toThrow("version 2");
+      await eventually(() => services[0]?.askedFor("shutdown").length === 1);
       expect(service.state.is).toBe("failed");
       expect(services[0]?.killed).toBe(false);
+      await refused;
       // It has gone before another one starts, or the window closes.
       let stopped = false;
       const stopping = service.stop().then(() => {
         stopped = true;
       });
-      await eventually(() => services[0]?.askedFor("shutdown").length === 1);
       await vi.advanceTimersByTimeAsync(1_999);
       expect(stopped).toBe(false);
       await vi.advanceTimersByTimeAsync(1);
