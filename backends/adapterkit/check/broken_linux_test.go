@@ -21,7 +21,7 @@ const (
 
 // atOnce is how many adapters are checked at once for each processor: they wait most
 // of the time.
-const atOnce = 6
+const atOnce = 10
 
 // silent are clauses whose breach is that something never comes, so that whoever
 // checks it only waits, for all of his patience.

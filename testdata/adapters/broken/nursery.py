@@ -27,6 +27,7 @@ class Child:
     def __init__(self, pid, teller):
         self.pid, self.teller = pid, teller
         self.exit = os.pidfd_open(pid)
+        self.heard = self.settled = False
 
     def kill(self):
         try:
@@ -57,8 +58,7 @@ class Nursery:
     def run(self):
         while not self.over:
             for key, _ in self.waiting.select():
-                if key.fileobj in self.waiting.get_map():
-                    key.data()
+                key.data()
         for child in self.children:
             child.kill()
 
@@ -80,14 +80,18 @@ class Nursery:
         self.waiting.register(child.exit, selectors.EVENT_READ, lambda: self.exited(child))
 
     def told(self, child):
+        if child.settled:
+            return  # at the same time
+        child.heard = True
         self.waiting.unregister(child.teller)
         child.kill()
 
     def exited(self, child):
         self.waiting.unregister(child.exit)
-        if child.teller in self.waiting.get_map():
+        if not child.heard:
             self.waiting.unregister(child.teller)
         self.children.remove(child)
+        child.settled = True
         child.settle()
 
 
