@@ -96,12 +96,30 @@ export class Window {
   /** How long the editor says that an extension's activation took, in ms. */
   async activation(extension: string): Promise<number> {
     await this.command("Developer: Show Running Extensions");
-    const row = this.page
-      .locator(".runtime-extensions-editor .monaco-list-row")
-      .filter({ hasText: extension });
-    const time = await row.locator(".activation-time").filter({ hasText: /\d+ms/ }).textContent();
+    const list = this.page.locator(".runtime-extensions-editor .monaco-list");
+    const shown = list
+      .locator(".monaco-list-row")
+      .filter({ hasText: extension })
+      .locator(".activation-time")
+      .filter({ hasText: /\d+ms/ });
+    // The slowest stand first, and only what can be seen is in the page: from the end
+    // it is begun again.
+    let turns = 0;
+    const time = await until(`the editor says how long ${extension} took`, async () => {
+      if ((await shown.count()) > 0) {
+        // Its line may move away from under the look.
+        const text = await shown
+          .first()
+          .textContent({ timeout: 1_000 })
+          .catch(() => null);
+        return text ?? undefined;
+      }
+      await list.hover();
+      await this.page.mouse.wheel(0, ++turns % 20 === 0 ? -10_000 : 150);
+      return undefined;
+    });
     await this.command("View: Close Editor");
-    return Number(/\d+/.exec(time ?? "")?.[0]);
+    return Number(/\d+/.exec(time)?.[0]);
   }
 
   /** A message in the corner. */
