@@ -263,11 +263,10 @@ func (c compilation) compile(ctx context.Context) (err error) {
 		_, err = r.CompileModule(ctx, metered)
 	}
 	if err != nil {
-		return tool.Errorf(tool.Internal, "compile the module %s with its metering: %w", c.Path, err).WithPath(c.Path)
+		return tool.Errorf(tool.Internal, "compile the module %s with its metering: %w", c.Path, err).WithPath(c.Path).WithDisk(c.CacheDir)
 	}
 	if err := kept.store(c.SHA256, metered); err != nil {
-		return tool.Errorf(tool.Internal, "keep the compiled module %s: %w", c.Path, err).
-			WithHint("make room where the state directory is").WithPath(c.CacheDir)
+		return tool.Errorf(tool.Internal, "keep the compiled module %s: %w", c.Path, err).WithPath(c.CacheDir).WithDisk(c.CacheDir)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,4 +47,23 @@ func TestPriority(t *testing.T) {
 	}
 	_ = cmd.Process.Kill() // it is there
 	_ = cmd.Wait()         // killed
+}
+
+// TestAsRootFullDisk: where there is no room for a module, the error says so and where.
+func TestAsRootFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=4k"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}()
+	cache := filepath.Join(dir, "cache")
+	c := started(t, Setup{CacheDir: cache, MemoryPages: 16})
+	_, err := c.Call(t.Context(), MethodRun, asked(t, command()), nil)
+	if e, ok := errors.AsType[*tool.Error](err); !ok || !strings.HasPrefix(e.Message, "no space is left on the disk of "+cache) || e.Hint == "" {
+		t.Errorf("%v", err)
+	}
 }
