@@ -37,7 +37,7 @@ func (p *proc) attend(pidfd int) (ended bool) {
 		for i := range p.pipes {
 			switch f := &fds[1+i]; {
 			case f.Revents&unix.POLLIN != 0:
-				if !p.takePiece(i) {
+				if more, _ := p.take(i); !more {
 					f.Fd = -1 // for who can wait for it
 				}
 			case f.Revents != 0:
@@ -50,34 +50,34 @@ func (p *proc) attend(pidfd int) (ended bool) {
 	return true
 }
 
-// takePiece takes a piece of an output, and reports whether there may be more.
-func (p *proc) takePiece(i int) bool {
-	more, _ := p.take(i)
-	return more
-}
-
 // takeEnds takes what is left of the outputs of a process that has ended. One that
 // somebody else holds open is collected.
 func (p *proc) takeEnds() {
 	drained := true
 	for i, fd := range p.pipes {
-		more, ended := true, false
-		for range restPieces {
-			if more, ended = p.take(i); !more {
-				break
-			}
+		if !p.takeRestOf(i) {
+			drained = false
+			continue
 		}
-		if ended {
-			_ = unix.Close(fd)
-			p.pipes[i] = -1
-		}
-		drained = drained && ended
+		_ = unix.Close(fd) // nothing was written through it
+		p.pipes[i] = -1
 	}
 	if drained {
 		p.drain()
 		return
 	}
 	p.collect()
+}
+
+// takeRestOf takes what a pipe can hold, and reports whether that was the end.
+func (p *proc) takeRestOf(i int) (ended bool) {
+	for range restPieces {
+		more, ended := p.take(i)
+		if !more {
+			return ended
+		}
+	}
+	return false
 }
 
 // take takes one piece of an output. It reports whether there may be more for it to

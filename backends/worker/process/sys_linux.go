@@ -55,7 +55,7 @@ func awaitEnd(pid, pidfd int) error {
 	var failed error
 	err = c.Read(func(fd uintptr) (ended bool) {
 		ended, failed = hasEnded(int(fd))
-		return failed != unix.EINTR && (failed != nil || ended)
+		return !errors.Is(failed, unix.EINTR) && (failed != nil || ended)
 	})
 	if err != nil || failed != nil {
 		return blockUntilEnd(pid) // an older kernel: such descriptors cannot be waited for
