@@ -104,6 +104,7 @@ func (l *file) moved() bool {
 	if err != nil {
 		return false
 	}
+	l.size = mine.Size() // another service may have appended to it
 	now, err := os.Lstat(l.path)
 	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(mine, now)
 }
