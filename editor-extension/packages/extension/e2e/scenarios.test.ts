@@ -1,4 +1,5 @@
 import { mkdir, writeFile } from "node:fs/promises";
+import { availableParallelism, loadavg } from "node:os";
 import { dirname, join } from "node:path";
 import type { Session } from "@caisson/protocol";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -23,8 +24,11 @@ let window: Window;
 let agent: Agent;
 let session: Session;
 
-/** How long each start of the extension took, in ms, as the editor says. */
-const activations: number[] = [];
+/** How long a start of the extension may take that has a processor to itself, in ms. */
+const activationBudget = 100;
+
+/** How long each start of the extension took, as the editor says. */
+const activations: { ms: number; budget: number }[] = [];
 
 beforeAll(async () => {
   const server = required("CAISSON_E2E_SERVER");
@@ -65,7 +69,7 @@ describe("in a real workbench", () => {
   it("starts nothing in a workspace that nobody trusts", async () => {
     await window.status.filter({ hasText: "Caisson" }).waitFor();
     await window.says("off in an untrusted workspace");
-    activations.push(await window.activation("Caisson"));
+    activations.push(await activation());
     await window.showCaisson();
     await window.section("Sessions").filter({ hasText: "starts nothing" }).waitFor();
     await picture("untrusted");
@@ -344,7 +348,7 @@ describe("in a real workbench", () => {
   it("has everything back after the window was reloaded", async () => {
     agent.close();
     await workbench.reload();
-    activations.push(await window.activation("Caisson"));
+    activations.push(await activation());
     await window.showCaisson();
     await window.status.filter({ hasText: "isolated" }).waitFor();
     await window.row("Processes", "survivor").filter({ hasText: "running" }).waitFor();
@@ -410,7 +414,7 @@ describe("in a real workbench", () => {
     await window.command("Workspaces: Manage Workspace Trust");
     await window.trust();
     expect(await workbench.services()).toEqual([]); // nothing needed one yet
-    activations.push(await window.activation("Caisson"));
+    activations.push(await activation());
     const first = await agent.open("isolated", 0);
     const second = await agent.open("local", 1);
     expect(first.workspace).not.toBe(second.workspace);
@@ -459,11 +463,17 @@ describe("in a real workbench", () => {
   });
 
   it("is there at once", () => {
-    console.info(`activated in ${activations.join(", ")} ms`);
-    // It is below 100 where nothing else keeps the machine busy, which may be at any one.
-    expect(Math.min(...activations)).toBeLessThan(300);
+    console.info(activations.map(({ ms, budget }) => `activated in ${ms} of ${budget} ms`).join());
+    expect(activations.some(({ ms, budget }) => ms < budget)).toBe(true);
   });
 });
+
+/** How long the extension's start took, and might: a waiting time that others cause is not its own. */
+async function activation(): Promise<{ ms: number; budget: number }> {
+  const sharing = Math.max(1, (loadavg()[0] ?? 0) / availableParallelism());
+  const ms = await window.activation("Caisson");
+  return { ms, budget: Math.round(activationBudget * sharing) };
+}
 
 /**
  * Connects to the agent of a window that has so many folders. An editor in a browser starts
