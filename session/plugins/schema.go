@@ -91,7 +91,7 @@ func (s *Schema) Check(arguments json.RawMessage) (*Fault, error) {
 		return nil, tool.Errorf(tool.InvalidParams, "the arguments cannot be checked against the schema of the tool: %w", err).WithPath("arguments")
 	}
 	if !s.effort.allows(v, s.most) {
-		return nil, tool.Errorf(tool.InvalidParams, "the arguments are too large to be checked against the schema of the tool").WithPath("arguments")
+		return nil, tool.Errorf(tool.InvalidParams, "to check the arguments against the schema of the tool would take too much: they are too large, or it has too many alternatives").WithPath("arguments")
 	}
 	if err := s.resolved.Validate(v); err != nil {
 		return faultOf(err), nil

@@ -205,7 +205,7 @@ func TestCheckIsBounded(t *testing.T) {
 			s := compile(t, test.schema)
 			s.most = maxEffort / 20
 			fault, err := s.Check(json.RawMessage(test.arguments))
-			if tool.KindOf(err) != tool.InvalidParams || !strings.Contains(err.Error(), "too large") {
+			if tool.KindOf(err) != tool.InvalidParams || !strings.Contains(err.Error(), "take too much") {
 				t.Fatalf("fault %v, error %v", fault, err)
 			}
 			// The next check has its own effort.
