@@ -12,7 +12,7 @@ import threading
 
 from files import Refusal
 
-GRACE = 10.0  # seconds for what was killed, on a busy machine
+GRACE = 5.0  # seconds for what was killed, on a busy machine
 
 class Jobs:
     """What answers job/run for an adapter with files, and bodies."""
