@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 
 /**
  * What tells a process from a later one with the same pid: when it was started,
@@ -17,14 +17,25 @@ export async function identity(pid: number): Promise<string | undefined> {
   }
 }
 
-/** Whether nobody is left in a process group. */
-export function groupIsGone(pgid: number): boolean {
+/**
+ * Whether anybody in a process group runs. Who has ended and was not reaped yet does
+ * not: whoever adopted it may take its time, and nothing of it can be ended any more.
+ */
+export async function groupRuns(pgid: number): Promise<boolean> {
   try {
     process.kill(-pgid, 0);
-    return false;
   } catch {
-    return true;
+    return false;
   }
+  const pids = await readdir("/proc").catch(() => undefined);
+  if (pids === undefined) return true; // what could not be seen may run
+  for (const pid of pids.filter((name) => /^\d+$/.test(name))) {
+    const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
+    // pid (name) state ppid pgrp …
+    const [state, , group] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    if (Number(group) === pgid && state !== "Z" && state !== "X") return true;
+  }
+  return false;
 }
 
 /** Signals a whole process group; one that is gone is no error. */

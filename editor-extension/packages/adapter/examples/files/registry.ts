@@ -15,7 +15,7 @@ import {
   ZERO_TIME,
 } from "@caisson/adapter";
 import type { Exit, Overdue } from "./command.js";
-import { groupIsGone, identity, signalGroup } from "./identity.js";
+import { groupRuns, identity, signalGroup } from "./identity.js";
 
 /** How long each of SIGTERM and SIGKILL may take, in milliseconds. */
 const patience = 2000;
@@ -235,7 +235,7 @@ export class Registry {
       if (first === "late") continue;
       // As long as anybody is left in the group its number is nobody else's.
       const until = performance.now() + patience;
-      while (signal === "SIGTERM" && !groupIsGone(pgid)) {
+      while (signal === "SIGTERM" && (await groupRuns(pgid))) {
         if (performance.now() >= until) {
           signalGroup(pgid, "SIGKILL");
           break;
