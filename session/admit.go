@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -17,8 +18,8 @@ import (
 	"github.com/caisson-dev/caisson/session/store"
 )
 
-// usedInterval is how old the record of what a session has used may be while it is
-// used: a service that is killed forgets at most what happened since.
+// usedInterval is how old the record of what a session has used may become: a service
+// that is killed forgets at most what happened since, and what calls that ran then took.
 const usedInterval = time.Second
 
 // Confirmation is what a person is asked before a call may run.
@@ -76,6 +77,7 @@ type admitted struct {
 
 	mu    sync.Mutex // held while used is saved
 	saved time.Time
+	late  *time.Timer // saves what nobody else has saved by then; nil where nothing is due
 }
 
 // policies are the guard of a new session, as it stays with it: what the user
@@ -328,9 +330,10 @@ func (m *Manager) used(id string) (store.Used, error) {
 	return usedOf(g), nil
 }
 
-// keepUsed saves what the session has used of its budgets and rates, if it has any and
-// the record is old. At last it is saved in any case: closing and resuming a session
-// gives it nothing new.
+// keepUsed saves what the session has used of its budgets and rates, if it has any: now
+// where the record is old, else as soon as it is, whether or not something is used again
+// until then. At last it is saved in any case: closing and resuming a session gives it
+// nothing new.
 func (s *live) keepUsed(last bool) error {
 	g, err := s.guarded()
 	if err != nil || g == nil || !g.Limited() {
@@ -341,13 +344,33 @@ func (s *live) keepUsed(last bool) error {
 	defer a.mu.Unlock()
 	now := s.m.o.Now()
 	if age := now.Sub(a.saved); !last && age >= 0 && age < usedInterval {
+		if a.late == nil {
+			a.late = time.AfterFunc(usedInterval-age, s.keepUsedLate)
+		}
 		return nil
 	}
+	a.nothingDue()
 	if err := s.write(func() error { return s.m.store.SaveUsed(s.id, usedOf(g)) }); err != nil {
 		return err
 	}
 	a.saved = now
 	return nil
+}
+
+// keepUsedLate saves what was used after the last record, when that is old. A session
+// that was given up meanwhile has saved it.
+func (s *live) keepUsedLate() {
+	if err := s.keepUsed(true); err != nil && !errors.Is(err, errLeft) {
+		s.m.log.Warn("what the session has used could not be saved", "session", s.id, "error", err)
+	}
+}
+
+// nothingDue ends the wait for a later save. The caller holds mu.
+func (a *admitted) nothingDue() {
+	if a.late != nil {
+		a.late.Stop()
+		a.late = nil
+	}
 }
 
 // startArguments is a start in the protocol's words.

@@ -230,6 +230,45 @@ func TestBudgetOfSession(t *testing.T) {
 	}
 }
 
+// What a burst has used is saved a second after it, though nothing follows: a service that
+// is killed then forgets none of it. The clock stands still, so that no call finds the
+// record old.
+func TestUsedIsSavedInQuiet(t *testing.T) {
+	r := guarded(t, `{"budget": {"max_calls": 10}, "rate": {"calls_per_minute": 1, "burst": 10}}`)
+	now := time.Now()
+	r.now = func() time.Time { return now }
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "kept"})
+	for range 5 {
+		s.call(v.ID, "bash", `{}`)
+	}
+	var used struct {
+		Calls int64 `json:"calls"`
+		Rates []struct {
+			Calls float64 `json:"calls"`
+		} `json:"rates"`
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(patience); ; {
+		raw, err := os.ReadFile(filepath.Join(r.dir, "state", "sessions", v.ID, "used.json"))
+		if err == nil {
+			err = json.Unmarshal(raw, &used)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used.Calls == 5 && len(used.Rates) == 1 && used.Rates[0].Calls == 5 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("saved is %s", raw)
+		}
+	}
+}
+
 // A rate is the session's for good, too: closing, resuming, a restarted service and a
 // fork give it no call that time has not given back.
 func TestRateLasts(t *testing.T) {

@@ -94,6 +94,9 @@ func (s *live) save() error {
 
 // erase removes all that is saved of the session, and nothing is any more.
 func (s *live) erase() error {
+	s.admitted.mu.Lock()
+	s.admitted.nothingDue()
+	s.admitted.mu.Unlock()
 	s.saving.Lock()
 	defer s.saving.Unlock()
 	s.left = true
