@@ -131,7 +131,13 @@ func TestRefusedAuthentication(t *testing.T) {
 	t.Setenv("SSH_ASKPASS", "")
 	key, stranger := sshtest.NewKey(t, "ed25519", ""), sshtest.NewKey(t, "ed25519", "")
 	encrypted := sshtest.NewKey(t, "ed25519", "a passphrase")
-	all := []sshtest.Key{key, encrypted}
+	open, openEncrypted := sshtest.NewKey(t, "ed25519", ""), sshtest.NewKey(t, "ed25519", "a passphrase")
+	for file, mode := range map[string]os.FileMode{open.File: 0o604, openEncrypted.File: 0o620} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := []sshtest.Key{key, encrypted, open, openEncrypted}
 	plain := sshtest.Start(t, sshtest.Options{Authorized: all})
 	passwords := sshtest.Start(t, sshtest.Options{Authorized: all, Lines: []string{"PubkeyAuthentication no", "PasswordAuthentication yes"}})
 	second := sshtest.Start(t, sshtest.Options{Authorized: all, Lines: []string{"AuthenticationMethods publickey,password", "PasswordAuthentication yes"}})
@@ -143,6 +149,8 @@ func TestRefusedAuthentication(t *testing.T) {
 	}{
 		{"unknown key", plain, stranger, []string{"accepts none of the keys", stranger.Fingerprint(t), stranger.File, "publickey"}, []string{"ssh-keygen -t ed25519", fmt.Sprintf("-p %d", plain.Port), "ssh-copy-id", plain.User + "@box"}},
 		{"encrypted key", plain, encrypted, []string{"would accept the key", encrypted.File, "encrypted"}, []string{"ssh-add " + encrypted.File}},
+		{"key that others may read", plain, open, []string{"would accept the key", open.File, "others may read", "0604"}, []string{"chmod 600 " + open.File}},
+		{"encrypted key that others may write", plain, openEncrypted, []string{"would accept the key", openEncrypted.File, "others may", "0620"}, []string{"chmod 600 " + openEncrypted.File}},
 		{"passwords alone", passwords, key, []string{"does not take keys", "it takes password"}, []string{"ssh-copy-id", "SSH_ASKPASS"}},
 		{"second factor", second, key, []string{"accepts publickey", "second factor (password)"}, []string{"SSH_ASKPASS"}},
 	} {
@@ -158,6 +166,23 @@ func TestRefusedAuthentication(t *testing.T) {
 		// ssh-add asks, so that it is the one in the agent that is not encrypted.
 		agent := sshtest.StartAgent(t, key)
 		c := sshtest.NewClient(t, plain.KnownHosts(), sshtest.HostBlock("box", plain, encrypted, "IdentitiesOnly no", "IdentityAgent "+agent.Socket))
+		says(t, dial(t, newPool(t), c, "box"), "echo in", "in\n")
+	})
+	t.Run("key that others may read in an agent", func(t *testing.T) {
+		agent := sshtest.StartAgent(t, key)
+		shared := key
+		shared.File = filepath.Join(t.TempDir(), "key")
+		data, err := os.ReadFile(key.File)
+		if err == nil {
+			err = os.WriteFile(shared.File, data, 0o600)
+		}
+		if err == nil {
+			err = os.Chmod(shared.File, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := sshtest.NewClient(t, plain.KnownHosts(), sshtest.HostBlock("box", plain, shared, "IdentityAgent "+agent.Socket))
 		says(t, dial(t, newPool(t), c, "box"), "echo in", "in\n")
 	})
 	t.Run("identity of the profile", func(t *testing.T) {

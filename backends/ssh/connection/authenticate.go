@@ -122,6 +122,8 @@ func (e *authError) refusal() string {
 		return fmt.Sprintf("%s accepts %s and then wants a second factor (%s)", host, strings.Join(a.partial, ", "), strings.Join(a.methods, ", "))
 	case a.wanted != nil && errors.Is(a.failed, errEncrypted):
 		return fmt.Sprintf("%s would accept the key %s, but it is encrypted and no ssh agent holds it", host, a.wanted)
+	case a.wanted != nil && errors.Is(a.failed, errOpen):
+		return fmt.Sprintf("%s would accept the key %s, but it is not used, as with ssh: %v", host, a.wanted, a.failed)
 	case a.wanted != nil && errors.Is(a.failed, errHardware):
 		return fmt.Sprintf("%s would accept the key %s, but it is in a security key that no ssh agent holds", host, a.wanted)
 	case a.wanted != nil && errors.Is(a.failed, errPublic):
@@ -152,6 +154,8 @@ func (e *authError) public() *tool.Error {
 		return out.WithHint("nobody can be asked here: set SSH_ASKPASS to a program that asks, or have the machine accept the key alone")
 	case a.wanted != nil && errors.Is(a.failed, errEncrypted):
 		return out.WithHint("add it to the agent of the session that this service runs in: ssh-add %s (without an agent: eval \"$(ssh-agent -s)\" first, and start the service from there)", Quote(a.wanted.source))
+	case a.wanted != nil && errors.Is(a.failed, errOpen):
+		return out.WithHint("make it yours alone: chmod 600 %s; where somebody else may have read it, make a new key", Quote(a.wanted.source))
 	case a.wanted != nil && (errors.Is(a.failed, errHardware) || errors.Is(a.failed, errPublic)):
 		return out.WithHint("add it to the ssh agent: ssh-add %s", Quote(strings.TrimSuffix(a.wanted.source, ".pub")))
 	case a.wanted != nil && a.wanted.source == agentSource:

@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ var (
 	errEncrypted = errors.New("it is encrypted")
 	errHardware  = errors.New("it is in a security key")
 	errPublic    = errors.New("only its public half is there")
+	errOpen      = errors.New("others may read or write its file")
 )
 
 // agentSource is the source of what an agent holds.
@@ -169,12 +171,15 @@ func readIdentity(file string) (identity, error) {
 	}
 	signer, err := ssh.ParsePrivateKey(data)
 	if err == nil {
-		id.signer, id.public = signer, signer.PublicKey()
+		id.public = signer.PublicKey()
+		if id.why = othersMay(file); id.why == nil {
+			id.signer = signer
+		}
 		return id, nil
 	}
 	var encrypted *ssh.PassphraseMissingError
 	if errors.As(err, &encrypted) {
-		id.public, id.why = encrypted.PublicKey, errEncrypted
+		id.public, id.why = encrypted.PublicKey, cmp.Or(othersMay(file), errEncrypted)
 		if id.public == nil {
 			if id.public, err = readPublic(file + ".pub"); err != nil {
 				return id, fmt.Errorf("it is encrypted, and its public key is not beside it: %w", err)
