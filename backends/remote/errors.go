@@ -12,7 +12,7 @@ import (
 // contextError is the error of something that ended because ctx did.
 func contextError(ctx context.Context, doing string) error {
 	e := &tool.Error{Kind: tool.Cancelled, Message: doing + " was cancelled", Err: context.Cause(ctx)}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if errors.Is(errors.Join(ctx.Err(), context.Cause(ctx)), context.DeadlineExceeded) {
 		e.Kind, e.Message = tool.Timeout, doing+" took longer than it may"
 	}
 	return e

@@ -119,7 +119,7 @@ func ended(ctx context.Context, err error) error {
 		return err
 	}
 	kind, message := tool.Cancelled, "cancelled"
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if errors.Is(errors.Join(ctx.Err(), context.Cause(ctx)), context.DeadlineExceeded) {
 		kind, message = tool.Timeout, "the time for it is over"
 	}
 	return &tool.Error{Kind: kind, Message: message, Err: errors.Join(context.Cause(ctx), err)}
