@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -58,7 +60,7 @@ Exit code 1 when a clause is broken, or when the program is no adapter.`,
 			if asJSON {
 				err = errors.Join(err, a.printJSON(report))
 			} else {
-				err = errors.Join(err, report.Print(a.out))
+				err = errors.Join(err, a.printReport(report))
 			}
 			if n := report.Count(check.Broken); err == nil && n > 0 {
 				return exitError{code: exitFailed}
@@ -81,6 +83,16 @@ Exit code 1 when a clause is broken, or when the program is no adapter.`,
 		return names, cobra.ShellCompDirectiveNoFileComp
 	})
 	return cmd
+}
+
+// printReport prints what the adapter says too, which may be anything.
+func (a *app) printReport(r check.Report) error {
+	var b strings.Builder
+	if err := r.Print(&b); err != nil {
+		return err
+	}
+	_, err := io.WriteString(a.out, harmless(b.String()))
+	return err
 }
 
 func (a *app) printClauses(asJSON bool) error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/adapterkit/check"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session"
 )
@@ -23,6 +24,13 @@ func TestHarmless(t *testing.T) {
 	}
 	if err := a.printChecks([]backends.Check{{Name: "far end", Detail: evil, Hint: evil}}); err != nil || strings.ContainsAny(out.String(), "\x1b\x07\u009b\u202e") {
 		t.Errorf("a check is told as %q, %v", out.String(), err)
+	}
+	out.Reset()
+	adapter := check.Report{Capabilities: []string{evil}, Left: []string{evil}, Results: []check.Result{
+		{Verdict: check.Broken, Detail: evil, Frames: []string{"← " + evil}, Stderr: evil}, {Verdict: check.NotOffered, Detail: evil},
+	}}
+	if err := a.printReport(adapter); err != nil || strings.ContainsAny(out.String(), "\x1b\x07\u009b\u202e") || strings.Count(out.String(), want[:strings.Index(want, "\n")]) != 6 {
+		t.Errorf("the check of an adapter is told as %q, %v", out.String(), err)
 	}
 }
 

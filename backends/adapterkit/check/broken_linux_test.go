@@ -283,6 +283,41 @@ func TestChoice(t *testing.T) {
 	}
 }
 
+// TestTokens: that a token is looked at shows with whatever little an adapter answers.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	few := append(interpreter(t), "../../../testdata/adapters/broken/few.py")
+	few = few[:len(few):len(few)]
+	for name, test := range map[string]struct {
+		breach string
+		tools  []string
+	}{
+		"nothing, kept":             {"", nil},
+		"nothing, missing":          {"token-missing", nil},
+		"nothing, fixed":            {"token-fixed", nil},
+		"another tool, wrong":       {"token-wrong", []string{"glob"}},
+		"commands, wrong":           {"token-wrong", []string{"bash"}},
+		"another tool yet, missing": {"token-missing", []string{"grep"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := patient(append(append(few, test.breach), test.tools...)...)
+			o.Clauses = []string{test.breach}
+			if test.breach == "" {
+				o.Clauses = []string{"token-wrong", "token-missing", "token-fixed"}
+			}
+			report, err := Run(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expect(t, report, test.breach)
+			if test.breach == "" && report.Count(Kept) != len(o.Clauses) {
+				t.Errorf("%+v", report.Results)
+			}
+		})
+	}
+}
+
 // TestReport: the table, the proof, no secrets, and what was left.
 func TestReport(t *testing.T) {
 	t.Parallel()

@@ -37,18 +37,31 @@ func (t *trial) refusesToken(why string, token any) {
 	t.want(r.failed == "", "with the right token it must go on, but %s says %s", method, r.failed)
 }
 
-// harmless is a request that the adapter answers well.
+// harmless is a request that the adapter answers well. One that answers nothing else
+// has to answer the initialize that it has answered before.
 func (t *trial) harmless() (method string, data args) {
-	if r := t.execute("list_files", args{}, ""); r.refused == "" {
-		return "execute", t.call("list_files", args{}, "")
+	tools := []struct {
+		name string
+		args args
+	}{{"list_files", args{}}, {"glob", args{"pattern": "*"}}, {"grep", args{"pattern": "x"}}}
+	for _, tool := range tools {
+		if r := t.execute(tool.name, tool.args, ""); r.refused == "" {
+			return "execute", t.call(tool.name, tool.args, "")
+		}
+	}
+	if t.known.mode != "" {
+		return "execute", t.call("bash", args{"command": "true"}, t.known.mode)
 	}
 	for _, method := range []string{"process/list", "tools/list"} {
 		if r := t.ask(method, args{}); r.failed == "" {
 			return method, args{}
 		}
 	}
-	t.notOffered("it answers none of list_files, process/list and tools/list")
-	return "", nil
+	b := t.peer.binding()
+	if r := t.ask("initialize", b); r.failed != "" {
+		t.notOffered("it answers none of list_files, glob, grep, bash, process/list and tools/list, and no initialize that is the same")
+	}
+	return "initialize", b
 }
 
 func beginning() []clause {
