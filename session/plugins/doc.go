@@ -37,6 +37,12 @@ const (
 	// comparisons or the like: about half a second. A schema may ask for more than
 	// any machine could do.
 	maxEffort = 8_000_000
+	// bytesEffort is how many bytes of messages are as much work as a comparison.
+	bytesEffort = 32
+	// saysLittle is what a message has beside texts, and saysNumbers what it has where
+	// a number has limits: both are written with up to 350 digits.
+	saysLittle  = 100
+	saysNumbers = 1 << 10
 	// maxParts is how many values a schema may have.
 	maxParts = 20_000
 	// maxSchemaDepth is how deep a schema's text may nest, and maxArgumentsDepth how

@@ -220,6 +220,43 @@ func TestCheckIsBounded(t *testing.T) {
 	}
 }
 
+// What fails is told with all that is wrong, by every level of a schema: also the bytes
+// of it are counted, before they are written.
+func TestWhatACheckSaysIsBounded(t *testing.T) {
+	const alternatives = 10
+	either := func(leaf string) string {
+		var b strings.Builder
+		b.WriteString(`{"type":"object","properties":{"x":{"$ref":"#/$defs/0"}},"$defs":{`)
+		for i := range alternatives {
+			fmt.Fprintf(&b, `"%d":{"anyOf":[{"$ref":"#/$defs/%[2]d"},{"$ref":"#/$defs/%[2]d"}]},`, i, i+1)
+		}
+		return b.String() + fmt.Sprintf(`"%d":%s}}`, alternatives, leaf)
+	}
+	for name, test := range map[string]struct{ schema, x string }{
+		"a long text":   {either(`{"type":"integer"}`), `"` + strings.Repeat("a", 50_000) + `"`},
+		"in quotes":     {either(`{"maxLength":1}`), `"` + strings.Repeat(`\u0001`, 20_000) + `"`},
+		"a long name":   {either(`{"required":["` + strings.Repeat("a", 50_000) + `"]}`), `{}`},
+		"many types":    {either(`{"type":["null"` + strings.Repeat(`,"null"`, 5000) + `]}`), `1`},
+		"a pattern":     {either(`{"pattern":"` + strings.Repeat("a", 4000) + `"}`), `"b"`},
+		"a long anchor": {either(`{"allOf":[{"anyOf":[{"$anchor":"` + strings.Repeat("a", 50_000) + `","type":"null"}]}]}`), `1`},
+	} {
+		s := compile(t, test.schema)
+		if fault, err := s.Check(json.RawMessage(`{"x":` + test.x + `}`)); tool.KindOf(err) != tool.InvalidParams || !strings.Contains(err.Error(), "take too much") {
+			t.Errorf("%s: fault %v, error %v", name, fault, err)
+		}
+	}
+	const levels = 100
+	id := "https://example.com/" + strings.Repeat("a", 10_000)
+	s := compile(t, `{"$id":"`+id+`","type":"object","properties":{"x":{"$ref":"#"}}}`)
+	var v any
+	if err := json.Unmarshal([]byte(strings.Repeat(`{"x":`, levels)+`1`+strings.Repeat(`}`, levels)), &v); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.resolved.Validate(v); err == nil || len(err.Error()) > 10_000 {
+		t.Errorf("with a long $id: %.200v", err)
+	}
+}
+
 // Arguments of an ordinary size fit.
 func TestCheckTakesMuch(t *testing.T) {
 	s := compile(t, `{"type":"object","properties":{"text":{"type":"string"},"rows":{"items":{"type":"object","required":["a"],"properties":{
@@ -228,6 +265,10 @@ func TestCheckTakesMuch(t *testing.T) {
 	arguments := `{"text":"` + strings.Repeat("word ", 1<<20) + `","rows":[` + strings.TrimSuffix(rows, ",") + `]}`
 	if fault, err := s.Check(json.RawMessage(arguments)); err != nil || fault != nil {
 		t.Errorf("%v, %v", fault, err)
+	}
+	s = compile(t, `{"type":"object","properties":{"content":{"anyOf":[{"type":"array","items":{"type":"object"}},{"type":"string","minLength":1}]}}}`)
+	if fault, err := s.Check(json.RawMessage(`{"content":"` + strings.Repeat("word ", 2<<20) + `"}`)); err != nil || fault != nil {
+		t.Errorf("an alternative: %v, %v", fault, err)
 	}
 }
 

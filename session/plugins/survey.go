@@ -36,6 +36,7 @@ func survey(root *jsonschema.Schema) (*effort, error) {
 	default:
 		return nil, fmt.Errorf("has the $schema %q, which is not known: it may be draft 2020-12 or draft-07; leave it out for the former", clip(root.Schema))
 	}
+	root.ID = "" // no reference needs it, and each message would have it in it
 	if err := s.schema(root, ""); err != nil {
 		return nil, err
 	}
@@ -60,7 +61,18 @@ func (s *surveyor) schema(schema *jsonschema.Schema, at string) error {
 	if len(at) > maxPointer {
 		return fmt.Errorf("has names of more than %d characters within each other at %s", maxPointer, clip(at))
 	}
-	p := &part{at: at, own: 10 + len(schema.Required) + len(schema.Enum)}
+	p := &part{at: at, own: 10 + len(schema.Enum), says: saysLittle}
+	if schema.MultipleOf != nil || schema.Minimum != nil || schema.Maximum != nil || schema.ExclusiveMinimum != nil || schema.ExclusiveMaximum != nil {
+		p.says = saysNumbers
+	}
+	// texts are compared with names, or told in quotes.
+	texts := func(lists ...[]string) {
+		for _, text := range slices.Concat(lists...) {
+			p.own += 1 + len(text)/32
+			p.says += quoted(len(text))
+		}
+	}
+	texts(schema.Required, schema.Types, []string{schema.Pattern})
 	s.parts[schema], s.places[at] = p, schema
 	s.order = append(s.order, schema)
 	for _, anchor := range []string{schema.Anchor, schema.DynamicAnchor} {
@@ -71,17 +83,18 @@ func (s *surveyor) schema(schema *jsonschema.Schema, at string) error {
 	if err := s.sane(schema, at); err != nil {
 		return err
 	}
-	for _, v := range schema.Enum {
-		p.own += size(v)
-	}
+	values := slices.Clone(schema.Enum)
 	if schema.Const != nil {
-		p.own += size(*schema.Const)
+		values = append(values, *schema.Const)
 	}
-	for _, names := range schema.DependentRequired {
-		p.own += 1 + len(names)
+	for _, v := range values {
+		p.own += size(v)
+		p.says += 1 + text(v)
 	}
-	for _, names := range schema.DependencyStrings {
-		p.own += 1 + len(names)
+	for _, dependencies := range []map[string][]string{schema.DependentRequired, schema.DependencyStrings} {
+		for name, names := range dependencies {
+			texts([]string{name}, names)
+		}
 	}
 	var err error
 	if p.program, err = s.pattern(schema.Pattern, at+"/pattern"); err != nil {
@@ -99,6 +112,7 @@ func (s *surveyor) schema(schema *jsonschema.Schema, at string) error {
 		if err := s.schema(below, at+"/"+place); err != nil {
 			return err
 		}
+		p.says += len("<anonymous schema> ") + len(below.Anchor) // how it is called
 	}
 	return nil
 }
