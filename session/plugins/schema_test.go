@@ -169,7 +169,23 @@ func TestCompileSchemaTakes(t *testing.T) {
 			t.Errorf("%.80s: %v", schema, err)
 		}
 	}
-	s := compile(t, `{"properties":{"format":{"type":"string"}}}`)
+	for _, draft := range []string{
+		"https://json-schema.org/draft/2020-12/schema", "https://json-schema.org/draft/2020-12/schema#", "http://json-schema.org/draft/2020-12/schema",
+		"http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft-07/schema",
+	} {
+		s := compile(t, `{"$schema":"`+draft+`","properties":{"x":{"type":"string"}}}`)
+		if fault, err := s.Check(json.RawMessage(`{"x":"a"}`)); err != nil || fault != nil {
+			t.Errorf("%s: %v, %v", draft, fault, err)
+		}
+	}
+	s := compile(t, `{"properties":{"price":{"multipleOf":0.01},"pairs":{"multipleOf":2}}}`)
+	if fault, err := s.Check(json.RawMessage(`{"price":19.99,"pairs":4}`)); err != nil || fault != nil {
+		t.Errorf("multiples: %v, %v", fault, err)
+	}
+	if fault, err := s.Check(json.RawMessage(`{"pairs":3}`)); err != nil || fault == nil {
+		t.Errorf("no multiple: %v, %v", fault, err)
+	}
+	s = compile(t, `{"properties":{"format":{"type":"string"}}}`)
 	if fault, err := s.Check(json.RawMessage(`{"format":1}`)); fault == nil || err != nil {
 		t.Errorf("a property called format: %v, %v", fault, err)
 	}

@@ -3,6 +3,7 @@ package plugins
 import (
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"regexp/syntax"
 	"slices"
@@ -28,11 +29,14 @@ func survey(root *jsonschema.Schema) (*effort, error) {
 		effort: &effort{root, map[*jsonschema.Schema]*part{}},
 		places: map[string]*jsonschema.Schema{}, anchors: map[string]*jsonschema.Schema{},
 	}
-	switch strings.TrimSuffix(root.Schema, "#") {
-	case "", "https://json-schema.org/draft/2020-12/schema":
-	case "http://json-schema.org/draft-07/schema", "https://json-schema.org/draft-07/schema":
+	// The library knows one way to write each, and says so when it checks a value.
+	switch draft := strings.TrimSuffix(root.Schema, "#"); strings.Replace(draft, "http://", "https://", 1) {
+	case "":
+	case "https://json-schema.org/draft/2020-12/schema":
+		root.Schema = "https://json-schema.org/draft/2020-12/schema"
+	case "https://json-schema.org/draft-07/schema":
 		s.draft7 = true
-		root.Schema = "http://json-schema.org/draft-07/schema#" // as the library knows it
+		root.Schema = "http://json-schema.org/draft-07/schema#"
 	default:
 		return nil, fmt.Errorf("has the $schema %q, which is not known: it may be draft 2020-12 or draft-07; leave it out for the former", clip(root.Schema))
 	}
@@ -82,6 +86,9 @@ func (s *surveyor) schema(schema *jsonschema.Schema, at string) error {
 	}
 	if err := s.sane(schema, at); err != nil {
 		return err
+	}
+	if n := schema.MultipleOf; n != nil && *n != math.Trunc(*n) {
+		schema.MultipleOf = nil // the library divides: it would refuse 19.99 as a multiple of 0.01
 	}
 	values := slices.Clone(schema.Enum)
 	if schema.Const != nil {
