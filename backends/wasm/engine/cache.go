@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	"github.com/tetratelabs/wazero"
 
@@ -15,8 +18,8 @@ import (
 )
 
 // cache keeps modules with their metering, and their machine code, in a directory.
-// The engine checks what it finds there by a CRC only, and runs it: nobody but the
-// user may be able to write there. The nil cache keeps nothing.
+// Both are checked against accidents only, machine code by the engine with a CRC, and
+// run: nobody but the user may be able to write there. The nil cache keeps nothing.
 type cache struct {
 	dir  string
 	code wazero.CompilationCache
@@ -82,19 +85,26 @@ func (c *cache) parent() string { return filepath.Dir(c.dir) }
 
 func (c *cache) path(sum string) string { return filepath.Join(c.dir, sum+".wasm") }
 
-// load returns the metered module whose original has this hash.
+// load returns the metered module whose original has this hash. One that is not what
+// was kept would be a program of its own, or have no metering: it is not there.
 func (c *cache) load(sum string) ([]byte, bool) {
-	metered, err := os.ReadFile(c.path(sum))
-	return metered, err == nil && len(metered) > 0
+	kept, err := os.ReadFile(c.path(sum))
+	if err != nil || len(kept) < sha256.Size {
+		return nil, false
+	}
+	metered := kept[sha256.Size:]
+	hash := sha256.Sum256(metered)
+	return metered, bytes.Equal(hash[:], kept[:sha256.Size])
 }
 
-// store keeps a metered module.
+// store keeps a metered module, behind its hash.
 func (c *cache) store(sum string, metered []byte) error {
 	f, err := os.CreateTemp(c.dir, sum+".*.tmp")
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(metered)
+	hash := sha256.Sum256(metered)
+	_, err = f.Write(slices.Concat(hash[:], metered))
 	// A file that a power cut emptied must not have its final name.
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
