@@ -1,7 +1,6 @@
 package wasm
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +41,7 @@ type engineProcess struct {
 type running struct {
 	program *program.Program
 	client  *wire.Client
-	said    *said
+	said    *engine.Said
 
 	// Guarded by the mu of its engineProcess: its calls, whether it gets no more of
 	// them, and what is closed when then the last one has ended.
@@ -249,7 +248,7 @@ func (p *engineProcess) start(ctx context.Context) (*running, error) {
 	if err != nil {
 		return nil, tool.Errorf(tool.BackendUnavailable, "the WebAssembly engine cannot be started: %w", err)
 	}
-	r := &running{said: &said{}, unused: make(chan struct{})}
+	r := &running{said: &engine.Said{Max: maxSaid}, unused: make(chan struct{})}
 	r.program, err = p.launch(program.Options{
 		Path:   executable,
 		Argv:   []string{self.Name(executable), engine.Command},
@@ -272,7 +271,7 @@ func (p *engineProcess) start(ctx context.Context) (*running, error) {
 func (p *engineProcess) prepare(ctx context.Context, r *running) error {
 	_, err := r.client.Initialize(ctx, wire.Initialize{Root: p.at.StateDir, Session: p.at.Session})
 	if err != nil {
-		return tool.Errorf(tool.KindOf(err), "start the WebAssembly engine: %w%s", err, r.said.tail())
+		return tool.Errorf(tool.KindOf(err), "start the WebAssembly engine: %w%s", err, tail(r.said))
 	}
 	reply, err := r.client.Call(ctx, engine.MethodSetup, p.setup, nil)
 	if err != nil {
@@ -308,13 +307,13 @@ func (r *running) died(err error) error {
 	if strings.Contains(text, "out of memory") || strings.Contains(text, "cannot allocate memory") {
 		return &tool.Error{
 			Kind: tool.GuestFailed, Reason: tool.OutOfMemory, Err: err,
-			Message: "the WebAssembly engine had no more memory and ended with all that ran in it" + r.said.tail(),
+			Message: "the WebAssembly engine had no more memory and ended with all that ran in it" + tail(r.said),
 			Hint:    "lower max_memory_pages, or run less at once; what the module had written is there",
 		}
 	}
 	return &tool.Error{
 		Kind: tool.OutcomeUnknown, Err: err,
-		Message: fmt.Sprintf("the WebAssembly engine died while the module ran (%s)%s", how, r.said.tail()),
+		Message: fmt.Sprintf("the WebAssembly engine died while the module ran (%s)%s", how, tail(r.said)),
 		Hint:    "look at what the module may have written before you repeat the call; the next one starts another engine",
 	}
 }
@@ -327,29 +326,9 @@ func contextError(ctx context.Context) error {
 	return tool.Errorf(kind, "waited for the WebAssembly engine: %w", ctx.Err())
 }
 
-// said keeps the beginning of what the engine says on standard error.
-type said struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write keeps what there is room for.
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.text.Write(p[:min(len(p), maxSaid-s.text.Len())])
-	return len(p), nil
-}
-
-func (s *said) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.TrimSpace(s.text.String())
-}
-
 // tail is what the engine said, for the end of a message.
-func (s *said) tail() string {
-	first, _, _ := strings.Cut(s.String(), "\n")
+func tail(said *engine.Said) string {
+	first, _, _ := strings.Cut(said.String(), "\n")
 	if first == "" {
 		return ""
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"os/exec"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -126,8 +124,8 @@ func (cs *compilers) enter(lane chan struct{}) bool {
 type compiler struct {
 	cmd   *exec.Cmd
 	input io.Closer // it ends with it
-	said  said
-	reply said
+	said  Said
+	reply Said
 	ended chan struct{} // closed when err is set
 	err   error
 }
@@ -137,7 +135,7 @@ func startCompiler(life context.Context, c compilation) (*compiler, error) {
 	if err != nil {
 		return nil, tool.Errorf(tool.BackendUnavailable, "the compiler of WebAssembly cannot be started: %w", err)
 	}
-	p := &compiler{ended: make(chan struct{})}
+	p := &compiler{ended: make(chan struct{}), said: Said{Max: maxSaid}, reply: Said{Max: maxSaid}}
 	p.cmd = exec.CommandContext(life, executable, Command, compileArg)
 	p.cmd.Args[0] = self.Name(executable)
 	p.cmd.Stdout, p.cmd.Stderr = &p.reply, &p.said
@@ -179,39 +177,19 @@ func (p *compiler) kill() {
 // result is what became of the module.
 func (p *compiler) result(c compilation) error {
 	var r compiled
-	if err := json.Unmarshal(p.reply.bytes(), &r); err == nil && p.err == nil {
+	if err := json.Unmarshal([]byte(p.reply.String()), &r); err == nil && p.err == nil {
 		if r.Done {
 			return nil
 		}
 		return &tool.Error{Kind: r.Kind, Message: r.Message, Hint: r.Hint, Path: r.Path}
 	}
-	text := strings.TrimSpace(string(p.said.bytes()))
+	text := p.said.String()
 	first, _, _ := strings.Cut(text, "\n")
 	if strings.Contains(text, "out of memory") || strings.Contains(text, "cannot allocate memory") || killed(p.cmd.ProcessState) {
 		return tool.Errorf(tool.ConfigInvalid, "compiling the module %s takes more memory than there is, or than the %d MiB that it may take", c.Path, dataCompiler>>20).
 			WithHint("divide its functions, or have fewer locals in them").WithPath(c.Path)
 	}
 	return tool.Errorf(tool.Internal, "the compiler of the module %s ended without an answer (%v): %s", c.Path, p.cmd.ProcessState, first).WithPath(c.Path)
-}
-
-// said keeps the beginning of what a compiler prints.
-type said struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write keeps what there is room for.
-func (s *said) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.text.Write(p[:min(len(p), maxSaid-s.text.Len())])
-	return len(p), nil
-}
-
-func (s *said) bytes() []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Bytes()
 }
 
 // compileOne is the process that compiles.
@@ -231,7 +209,7 @@ func compileOne(in io.Reader, out io.Writer) error {
 	}()
 	var r compiled
 	if err := c.compile(context.Background()); err != nil {
-		r = compiled{Kind: tool.KindOf(err), Message: err.Error()}
+		r = compiled{Kind: tool.KindOf(err), Message: brief(err.Error())} // it may quote names of the module's, of any length
 		if e, ok := errors.AsType[*tool.Error](err); ok {
 			r.Hint, r.Path = e.Hint, e.Path
 		}

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // having is a module whose _start has these locals and this body, and one page of
@@ -87,5 +90,31 @@ func TestCompilersAlone(t *testing.T) {
 	<-p.ended
 	if p.err == nil {
 		t.Error("it has an answer")
+	}
+}
+
+// TestLongNames: a module's own names may be of any length, and why it is refused is told
+// all the same.
+func TestLongNames(t *testing.T) {
+	name := strings.Repeat("n", 2*maxSaid)
+	imported := slices.Concat([]byte{1, 1, 'x'}, binary.AppendUvarint(nil, uint64(len(name))), []byte(name), []byte{0, 0})
+	types := []byte("\x01\x04\x01\x60\x00\x00")
+	module := slices.Concat(command()[:8], types, binary.AppendUvarint([]byte{2}, uint64(len(imported))), imported, command()[8+len(types):])
+	err := newCompilers(t.Context(), 0).compile(asking(t, filepath.Join(t.TempDir(), "cache"), module))
+	if tool.KindOf(err) != tool.Unsupported || len(err.Error()) > 2*maxDetail {
+		t.Errorf("%.200v (%s)", err, tool.KindOf(err))
+	}
+}
+
+// TestSaid keeps the beginning, and takes all.
+func TestSaid(t *testing.T) {
+	s := &Said{Max: 5}
+	for _, text := range []string{" ab", "cdef", "gh"} {
+		if n, err := s.Write([]byte(text)); n != len(text) || err != nil {
+			t.Errorf("%q: %d bytes are taken (%v)", text, n, err)
+		}
+	}
+	if got := s.String(); got != "abcd" {
+		t.Errorf("%q is kept", got)
 	}
 }

@@ -152,6 +152,18 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+// TestEvictionWaits: what is being compiled makes no room, though nobody waits for it
+// any more.
+func TestEvictionWaits(t *testing.T) {
+	ms := &modules{all: map[string]*module{}}
+	for i := range maxCompiled {
+		ms.all[strings.Repeat("x", i)] = &module{done: make(chan struct{})}
+	}
+	if ms.evict(t.Context()); len(ms.all) != maxCompiled {
+		t.Errorf("%d of %d are left", len(ms.all), maxCompiled)
+	}
+}
+
 // TestRandomEnds: random numbers are the same in whatever pieces they are made, and
 // end with whoever asked.
 func TestRandomEnds(t *testing.T) {

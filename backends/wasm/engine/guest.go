@@ -272,6 +272,11 @@ func caused(err error, text string) bool {
 func detail(err error) string {
 	text := strings.TrimPrefix(err.Error(), "wasm error: ")
 	text = strings.ReplaceAll(text, " (recovered by wazero)", "")
+	return brief(text)
+}
+
+// brief is a text of some length, of which the beginning says enough.
+func brief(text string) string {
 	if len(text) > maxDetail {
 		text = text[:maxDetail] + "…"
 	}

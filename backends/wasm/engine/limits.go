@@ -35,7 +35,8 @@ const (
 	maxOpenFiles = 128
 	// randomPiece is how many random bytes are made between two looks at the time.
 	randomPiece = 1 << 20
-	// maxDetail bounds the words about a trap, in bytes.
+	// maxDetail bounds the words about a trap, or about a module that is not compiled, in
+	// bytes.
 	maxDetail = 4 << 10
 	// maxRequests is how many runs may wait for their turn.
 	maxRequests = 256

@@ -50,6 +50,17 @@ type module struct {
 	last  uint64
 }
 
+// isDone reports whether nothing is compiling it any more. One that failed is in no
+// list by then.
+func (m *module) isDone() bool {
+	select {
+	case <-m.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // get returns the compiled module for a run, which calls release when it is over.
 // Compiling goes on when ctx ends: somebody will want it again.
 func (ms *modules) get(ctx context.Context, path, sum string) (code wazero.CompiledModule, release func(), err error) {
@@ -96,18 +107,16 @@ func (ms *modules) evict(ctx context.Context) {
 	for len(ms.all) >= maxCompiled {
 		oldest := ""
 		for sum, m := range ms.all {
-			if m.users == 0 && (oldest == "" || m.last < ms.all[oldest].last) {
+			if m.users == 0 && m.isDone() && (oldest == "" || m.last < ms.all[oldest].last) {
 				oldest = sum
 			}
 		}
 		if oldest == "" {
-			return // all of them run, and there are never many
+			return // all of them run or are being compiled, and there are never many
 		}
 		m := ms.all[oldest]
 		delete(ms.all, oldest)
-		if m.code != nil {
-			_ = m.code.Close(ctx) // gives memory back, and never fails
-		}
+		_ = m.code.Close(ctx) // gives memory back, and never fails
 	}
 }
 
