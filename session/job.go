@@ -149,7 +149,8 @@ func (site jobSite) run(ctx context.Context, r JobRequest) (JobResult, error) {
 // of.
 func (p *place) publishJob(ctx context.Context, env backends.Environment, job backends.JobRequest, files []backends.JobFile, to *JobResult) error {
 	names := artifactNames(files)
-	noRoom, unkept := error(nil), 0
+	var noRoom error // of the first
+	unkept := 0
 	for i, f := range files {
 		source := f.Path
 		if job.CWD != "" {

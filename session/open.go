@@ -128,7 +128,9 @@ func (m *Manager) undo(l *live, cause error) error {
 	l.become(StateClosed, cause)
 	l.mu.Unlock()
 	m.remove(l)
-	err = errors.Join(l.forgetAll(context.Background()), l.lock.Release())
+	ctx, cancel := context.WithTimeout(context.Background(), dropBudget)
+	defer cancel()
+	err = errors.Join(l.forgetAll(ctx), l.lock.Release())
 	if err != nil {
 		m.log.Warn("a session that could not be opened was not wholly forgotten", "session", l.id, "error", err)
 	}
@@ -148,7 +150,7 @@ func (s *live) drop() error {
 	for _, p := range slices.Backward(s.places()) {
 		env := p.current()
 		errs = append(errs, p.withLockedEnvironment(ctx, nothing, func(b backends.Binding, backend backends.Backend) error {
-			return p.endPart(ctx, env, b, backend, true, true)
+			return p.endPart(ctx, env, b, backend, ending{closed: true, forget: true})
 		}))
 	}
 	return errors.Join(errs...)

@@ -16,28 +16,7 @@ func (p *place) close(ctx context.Context) error {
 	}
 	env := p.current()
 	return p.withLockedEnvironment(ctx, p.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
-		others, err := p.others(false)
-		if err != nil {
-			return known(err)
-		}
-		kept := p.saved.Profile.Persistent || others
-		if env == nil && kept && !p.saved.Ended {
-			// Its worker may still run processes: it has to be reached to end them.
-			env, err = p.reach(ctx, backend, b)
-			if err != nil {
-				return err
-			}
-		}
-		if env != nil {
-			if err := p.shut(ctx, env); err != nil {
-				return err
-			}
-		}
-		if kept {
-			p.noteEnded()
-			return nil
-		}
-		return p.remove(ctx, backend, b, false)
+		return p.endPart(ctx, env, b, backend, ending{keep: p.saved.Profile.Persistent})
 	})
 }
 
@@ -172,19 +151,30 @@ func (p *place) delete(ctx context.Context, forget bool) error {
 	}
 	env := p.current()
 	return p.withLockedEnvironment(ctx, p.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
-		return p.endPart(ctx, env, b, backend, p.saved.Profile.Persistent, forget)
+		return p.endPart(ctx, env, b, backend, ending{closed: p.saved.Profile.Persistent, forget: forget})
 	})
 }
 
-// endPart ends the session's part of its environment, and removes that unless
-// another session is bound to it; closed ones count with all. Forget is as in remove.
-// The environment is locked.
-func (p *place) endPart(ctx context.Context, env backends.Environment, b backends.Binding, backend backends.Backend, all, forget bool) error {
-	others, err := p.others(all)
+// ending is how a session's part of an environment is ended.
+type ending struct {
+	// keep has the environment stay also where no other session is bound to it.
+	keep bool
+	// closed has closed sessions count as bound, since they may come back.
+	closed bool
+	// forget is as in remove.
+	forget bool
+}
+
+// endPart ends the session's part of its environment, and removes the environment
+// unless it is to be kept or another session is bound to it. The environment is locked.
+func (p *place) endPart(ctx context.Context, env backends.Environment, b backends.Binding, backend backends.Backend, how ending) error {
+	others, err := p.others(how.closed)
 	if err != nil {
 		return known(err)
 	}
-	if env == nil && others && !p.saved.Ended {
+	kept := how.keep || others
+	if env == nil && kept && !p.saved.Ended {
+		// Its worker may still run processes: it has to be reached to end them.
 		env, err = p.reach(ctx, backend, b)
 		if err != nil {
 			return err
@@ -195,11 +185,11 @@ func (p *place) endPart(ctx context.Context, env backends.Environment, b backend
 			return err
 		}
 	}
-	if others {
+	if kept {
 		p.noteEnded()
 		return nil
 	}
-	return p.remove(ctx, backend, b, forget)
+	return p.remove(ctx, backend, b, how.forget)
 }
 
 // noteEnded notes that nothing of the session is left in an environment that stays. It
