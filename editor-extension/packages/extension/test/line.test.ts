@@ -22,11 +22,18 @@ describe("Line", () => {
     });
   });
 
-  it.each(["\x1b[D", "\x1bOA", "\x1b[1;5C", "\x1b[3~", "\x1bb", "\x1b"])(
+  it.each(["\x1b[D", "\x1bOA", "\x1b[1;5C", "\x1b[3~", "\x1bb", "\x1b", "\x1b]"])(
     "takes the key %j for no text",
     (key) => {
       expect(typed(new Line(), `a${key}`).echo).toBe("a");
       expect(typed(new Line(), `${key}\r`).sent).toEqual(["\n"]);
+    },
+  );
+
+  it.each(["\x1b]11;rgb:1818/1818/1818\x1b\\", "\x1b]11;rgb:18/18/18\x07", "\x1bP1$r0m\x1b\\"])(
+    "takes the terminal's answer %j for no text",
+    (answer) => {
+      expect(typed(new Line(), `a${answer}b\r`).sent).toEqual(["ab\n"]);
     },
   );
 

@@ -4,6 +4,7 @@ import type { Caisson } from "../caisson.js";
 import { type Edited, Line } from "../model/line.js";
 import { follow } from "../model/output.js";
 import { idOf, isAlive } from "../model/processes.js";
+import { TerminalText } from "../model/terminalText.js";
 import { bytes, nameOf, status } from "../model/words.js";
 import { serviceError } from "../service/errors.js";
 
@@ -30,9 +31,12 @@ export class Terminals implements vscode.Disposable {
 
   /** Shows a process's terminal, a new one if it has none. */
   async show(process: Process): Promise<void> {
+    if (!this.open.has(process.id)) {
+      await this.caisson.sessions.ready();
+    }
+    // Looked up behind the waiting: a second click may have made it in the meantime.
     let terminal = this.open.get(process.id);
     if (terminal === undefined) {
-      await this.caisson.sessions.ready();
       terminal = vscode.window.createTerminal({
         name: nameOf(process),
         iconPath: new vscode.ThemeIcon("play-circle"),
@@ -58,7 +62,8 @@ export class Terminals implements vscode.Disposable {
 class ProcessTerminal implements vscode.Pseudoterminal {
   private readonly written = new vscode.EventEmitter<string>();
   readonly onDidWrite = this.written.event;
-  private readonly text = new TextDecoder("utf-8");
+  private text = new TextDecoder("utf-8");
+  private screened = new TerminalText();
   private readonly keyboard = new TextEncoder();
   private readonly disposables: vscode.Disposable[] = [this.written];
   private readonly line = new Line();
@@ -105,6 +110,8 @@ class ProcessTerminal implements vscode.Pseudoterminal {
     if (this.following !== undefined) {
       this.following.dispose();
       this.written.fire("\x1bc"); // what is shown comes again
+      this.text = new TextDecoder("utf-8");
+      this.screened = new TerminalText();
     }
     this.following = follow(connection, this.process, {
       data: (piece) => this.show(this.text.decode(piece, { stream: true })),
@@ -126,7 +133,8 @@ class ProcessTerminal implements vscode.Pseudoterminal {
     });
   }
 
-  private show(text: string): void {
+  private show(output: string): void {
+    const text = this.screened.pass(output);
     if (text !== "") {
       // A terminal of its own has made the line ends already.
       this.written.fire(this.process.tty ? text : text.replace(/\r?\n/g, "\r\n"));

@@ -8,8 +8,11 @@ export interface Edited {
   asked?: "interrupt" | "end";
 }
 
-/** What follows the escape of a key that is no text, such as an arrow, or of a paste's marks. */
-const sequence = /^(?:[[O][0-9;?]*[ -/]*[@-~]|[ -~])?/;
+/**
+ * What follows the escape of what is no text: of an answer of the terminal to the process,
+ * such as its colours; of a key, such as an arrow; of a paste's marks.
+ */
+const sequence = /^(?:[\]P][ -~]*[^ -~]\\?|[[O][0-9;?]*[ -/]*[@-~]|[ -~])?/;
 
 /** A line as it is typed for a process that has no terminal of its own. */
 export class Line {
