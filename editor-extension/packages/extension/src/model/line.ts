@@ -12,7 +12,7 @@ export interface Edited {
  * What follows the escape of what is no text: of an answer of the terminal to the process,
  * such as its colours; of a key, such as an arrow; of a paste's marks.
  */
-const sequence = /^(?:[\]P][ -~]*[^ -~]\\?|[[O][0-9;?]*[ -/]*[@-~]|[ -~])?/;
+const sequence = /^(?:[\]P][ -~]*[^ -~\r]\\?|[[O][0-9;?]*[ -/]*[@-~]|[ -~])?/;
 
 /** A line as it is typed for a process that has no terminal of its own. */
 export class Line {
