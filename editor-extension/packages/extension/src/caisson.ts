@@ -6,7 +6,7 @@ import { Processes } from "./model/processes.js";
 import { Sessions } from "./model/sessions.js";
 import { launch } from "./service/child.js";
 import type { Connection } from "./service/connection.js";
-import { locate } from "./service/locate.js";
+import { locate, type Program, serviceArguments } from "./service/locate.js";
 import { Service } from "./service/service.js";
 
 /** How much of an artifact its announcement brings along: the list shows none. */
@@ -27,18 +27,9 @@ export class Caisson implements vscode.Disposable {
 
   constructor(readonly extension: vscode.ExtensionContext) {
     this.service = new Service({
-      locate: async () => {
-        this.checkTrust();
-        return locate({
-          // A file of settings may hold null.
-          configured: settings().get<string | null>("path", null) ?? "",
-          extension: extension.extensionPath,
-          environment: process.env,
-          platform: process.platform,
-        });
-      },
+      locate: () => this.program(),
       launch,
-      args: () => settings().get<string[]>("serviceArguments", []),
+      args: () => serviceArguments(settings().get("serviceArguments")),
       initialize: () => ({
         processId: process.pid,
         clientInfo: { name: vscode.env.appName, version: vscode.version },
@@ -56,6 +47,17 @@ export class Caisson implements vscode.Disposable {
     this.sessions = new Sessions(this.service, extension.workspaceState, openFolders);
     this.processes = new Processes(this.service, this.sessions);
     this.artifacts = new Artifacts(this.service);
+  }
+
+  /** The program of the service: it runs, whatever for, only in a workspace that is trusted. */
+  async program(): Promise<Program> {
+    this.checkTrust();
+    return locate({
+      configured: settings().get("path", ""),
+      extension: this.extension.extensionPath,
+      environment: process.env,
+      platform: process.platform,
+    });
   }
 
   /** The user's configuration file, which the service names; it may not be there. */

@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { locate } from "../src/service/locate.js";
+import { locate, serviceArguments } from "../src/service/locate.js";
 
 let root: string;
 
@@ -22,7 +22,7 @@ async function program(...path: string[]): Promise<string> {
   return file;
 }
 
-const find = (configured = "", path: string[] = []) =>
+const find = (configured: unknown = "", path: string[] = []) =>
   locate({
     configured,
     extension: join(root, "extension"),
@@ -44,6 +44,12 @@ describe("locate", () => {
     await program("extension", "bin", "caisson");
     await expect(find(join(root, "missing"))).rejects.toThrow(/caisson\.path.*not a program/);
     await expect(find("caisson")).rejects.toThrow(/absolute path/);
+    await expect(find(7)).rejects.toThrow(/absolute path/);
+  });
+
+  it("takes a setting that is null for none", async () => {
+    const own = await program("extension", "bin", "caisson");
+    expect(await find(null)).toEqual({ path: own, from: "extension" });
   });
 
   it("passes by what cannot be run, and the current folder", async () => {
@@ -53,5 +59,19 @@ describe("locate", () => {
     await expect(find("", [".", "first", "second"])).rejects.toMatchObject({
       hint: expect.stringContaining("caisson.path"),
     });
+  });
+});
+
+describe("serviceArguments", () => {
+  it.each([
+    [undefined, []],
+    [null, []],
+    [["--log-level", "debug"], ["--log-level", "debug"]],
+  ])("makes of %j %j", (setting, list) => {
+    expect(serviceArguments(setting)).toEqual(list);
+  });
+
+  it.each(["--log-level debug", [1], { 0: "a" }])("takes no %j", (setting) => {
+    expect(() => serviceArguments(setting)).toThrow(/caisson\.serviceArguments must be a list/);
   });
 });

@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process";
 import * as vscode from "vscode";
-import { type Caisson, settings } from "../caisson.js";
-import { locate } from "../service/locate.js";
+import type { Caisson } from "../caisson.js";
 
 /** How long the doctor may take, in ms: it tries every profile. */
 const budget = 90_000;
@@ -26,12 +25,7 @@ export class DoctorReport implements vscode.TextDocumentContentProvider, vscode.
   }
 
   async show(): Promise<void> {
-    const program = await locate({
-      configured: settings().get("path", ""),
-      extension: this.caisson.extension.extensionPath,
-      environment: process.env,
-      platform: process.platform,
-    });
+    const program = await this.caisson.program();
     await vscode.window.withProgress(
       { location: vscode.ProgressLocation.Notification, title: "Caisson looks for problems" },
       async () => {

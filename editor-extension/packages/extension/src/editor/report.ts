@@ -4,7 +4,7 @@ import { Untrusted } from "../caisson.js";
 import { message as plain, visible } from "../model/shown.js";
 import { asSentence } from "../model/words.js";
 import { type ServiceError, serviceError } from "../service/errors.js";
-import { ProgramMissing } from "../service/locate.js";
+import { SettingNeeded } from "../service/locate.js";
 
 /** What a person can do about an error: a button and the command behind it. */
 interface Action {
@@ -22,7 +22,7 @@ const configuration: Action = {
 const setting: Action = {
   title: "Open Settings",
   command: "workbench.action.openSettings",
-  arguments: ["caisson.path"],
+  arguments: ["@ext:caisson-dev.caisson"],
 };
 const restart: Action = { title: "Restart Service", command: "caisson.restartService" };
 const another: Action = {
@@ -63,13 +63,13 @@ export async function report(thrown: unknown): Promise<void> {
   if (error.cancelled || thrown instanceof vscode.CancellationError) {
     return;
   }
-  const actions = error instanceof ProgramMissing ? [setting, doctor] : actionsFor(error.kind);
+  const actions = error instanceof SettingNeeded ? [setting, doctor] : actionsFor(error.kind);
   await offer(vscode.window.showErrorMessage, sentence(error), actions);
 }
 
 /** Tells that the service is gone and is not started again by itself. */
 export async function reportGivenUp(error: ServiceError): Promise<void> {
-  const actions = error instanceof ProgramMissing ? [setting, restart] : [restart, showLog, doctor];
+  const actions = error instanceof SettingNeeded ? [setting, restart] : [restart, showLog, doctor];
   await offer(vscode.window.showErrorMessage, sentence(error), actions);
 }
 

@@ -4,8 +4,8 @@ import { ServiceError } from "./errors.js";
 
 /** Where the program may be. */
 export interface Places {
-  /** The user's setting caisson.path; "" when it is not set. */
-  configured: string;
+  /** The user's setting caisson.path, of which a file of settings may make anything. */
+  configured: unknown;
   /** The extension's own folder; platform packages have the program in its bin. */
   extension: string;
   /** The variables of the extension host. */
@@ -13,8 +13,8 @@ export interface Places {
   platform: NodeJS.Platform;
 }
 
-/** The program is not where it should be: a setting says where that is. */
-export class ProgramMissing extends ServiceError {}
+/** The service cannot be started until a setting of the extension says how. */
+export class SettingNeeded extends ServiceError {}
 
 /** The program that was found, and by what. */
 export interface Program {
@@ -27,7 +27,7 @@ export interface Program {
  * came with the extension, else the first on the PATH.
  */
 export async function locate(places: Places): Promise<Program> {
-  if (places.configured !== "") {
+  if (places.configured !== "" && places.configured !== null) {
     return { path: await configured(places.configured), from: "setting" };
   }
   const name = places.platform === "win32" ? "caisson.exe" : "caisson";
@@ -41,7 +41,7 @@ export async function locate(places: Places): Promise<Program> {
       return { path: join(folder, name), from: "PATH" };
     }
   }
-  throw new ProgramMissing(
+  throw new SettingNeeded(
     "The program caisson was not found beside the extension or on the PATH.",
     {
       hint: "Install it, or name it in the setting caisson.path.",
@@ -49,14 +49,25 @@ export async function locate(places: Places): Promise<Program> {
   );
 }
 
-async function configured(path: string): Promise<string> {
-  if (!isAbsolute(path)) {
-    throw new ProgramMissing(`The setting caisson.path must be an absolute path, not ${path}.`, {
+/** What the service gets behind "serve", of the user's setting caisson.serviceArguments. */
+export function serviceArguments(configured: unknown): string[] {
+  const list = configured ?? [];
+  if (!Array.isArray(list) || !list.every((argument) => typeof argument === "string")) {
+    throw new SettingNeeded("The setting caisson.serviceArguments must be a list of texts.", {
+      hint: "Correct the setting caisson.serviceArguments.",
+    });
+  }
+  return list;
+}
+
+async function configured(path: unknown): Promise<string> {
+  if (typeof path !== "string" || !isAbsolute(path)) {
+    throw new SettingNeeded(`The setting caisson.path must be an absolute path, not ${path}.`, {
       hint: "Correct the setting caisson.path.",
     });
   }
   if (!(await executable(path))) {
-    throw new ProgramMissing(`${path}, which the setting caisson.path names, is not a program.`, {
+    throw new SettingNeeded(`${path}, which the setting caisson.path names, is not a program.`, {
       hint: "Correct the setting caisson.path.",
     });
   }
