@@ -25,9 +25,11 @@ const (
 	masterGrace = 5 * time.Second
 	// aliveEvery is how long nothing may come in before the far end is asked
 	// whether it lives, and aliveTimeout how long nothing may come in then. A
-	// dead link is noticed within their sum, which is to be less than 15 s.
+	// dead link is noticed within their sum, which is to be less than 15 s. While
+	// nothing comes in it is looked aliveLooks times whether something goes out.
 	aliveEvery   = 4 * time.Second
 	aliveTimeout = 10 * time.Second
+	aliveLooks   = 10
 	// linger is how long a connection that nobody refers to is kept for the
 	// next: what is done to one environment comes in bursts.
 	linger = 10 * time.Second

@@ -42,7 +42,7 @@ func (p *Pool) newLink(r *Route, client *ssh.Client, heard *heardConn, shut func
 	l := &link{route: r, client: client, env: r.last().environment(), done: make(chan struct{}), shut: shut}
 	l.work.Go(l.watch)
 	if heard != nil {
-		l.work.Go(func() { l.keepAlive(heard) })
+		l.work.Go(func() { l.keepAlive(heard, p.every, p.timeout) })
 	}
 	return l
 }
@@ -134,10 +134,11 @@ func (l *link) settling() (settling, used bool) {
 }
 
 // keepAlive asks the far end whether it lives when nothing has come in for a
-// while, and ends the connection when nothing comes in then either. A slow
-// link that is busy is not a dead one: something comes in.
-func (l *link) keepAlive(heard *heardConn) {
-	tick := time.NewTimer(aliveEvery)
+// time of every, and ends the connection when nothing comes in for timeout then
+// either. A slow link that is busy is not a dead one: something comes in, or what
+// the question has to wait for goes out.
+func (l *link) keepAlive(heard *heardConn, every, timeout time.Duration) {
+	tick := time.NewTimer(every)
 	defer tick.Stop()
 	answered := make(chan struct{}, 1)
 	var asked time.Time // zero: no question is open
@@ -150,7 +151,7 @@ func (l *link) keepAlive(heard *heardConn) {
 		case <-tick.C:
 		}
 		silent := heard.silent()
-		wait := aliveEvery - silent
+		wait := every - silent
 		switch {
 		case wait > 0:
 		case asked.IsZero():
@@ -163,24 +164,34 @@ func (l *link) keepAlive(heard *heardConn) {
 			}) {
 				return
 			}
-			wait = aliveTimeout
+			heard.leaves() // from here on
+			wait = timeout / aliveLooks
 		default:
-			wait = aliveTimeout - min(silent, time.Since(asked))
+			if heard.leaves() {
+				asked = time.Now()
+			}
+			wait = timeout - min(silent, time.Since(asked))
 			if wait <= 0 {
 				l.end(fmt.Errorf("the connection to %s is dead: nothing has come in for %s", l.route.last(), silent.Round(time.Second)))
 				return
 			}
+			wait = min(wait, timeout/aliveLooks)
 		}
 		tick.Reset(wait)
 	}
 }
 
-// heardConn knows when something was last read from a connection.
+// heardConn knows when something was last read from a connection, and what of all
+// that was written to it the far end's system has.
 type heardConn struct {
 	net.Conn
 	start time.Time
 	// last is when, in nanoseconds after start.
 	last atomic.Int64
+	// written is how many bytes were, and arrived how many of them had when leaves
+	// was last asked, which only one goroutine does.
+	written atomic.Int64
+	arrived int64
 }
 
 func newHeardConn(c net.Conn) *heardConn { return &heardConn{Conn: c, start: time.Now()} }
@@ -192,7 +203,24 @@ func (c *heardConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Write writes, and counts.
+func (c *heardConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.written.Add(int64(n))
+	return n, err
+}
+
 // silent is for how long nothing has come in.
 func (c *heardConn) silent() time.Duration {
 	return time.Since(c.start) - time.Duration(c.last.Load())
+}
+
+// leaves reports whether something has arrived since it was last asked, and more is
+// on its way. That a system has taken all of it says nothing about its ssh server.
+func (c *heardConn) leaves() bool {
+	written := c.written.Load()
+	queued := int64(unsent(c.Conn))
+	before := c.arrived
+	c.arrived = max(before, written-queued)
+	return queued > 0 && c.arrived > before
 }

@@ -19,6 +19,8 @@ import (
 type Pool struct {
 	o   Options
 	log *slog.Logger
+	// every and timeout are aliveEvery and aliveTimeout.
+	every, timeout time.Duration
 	// life ends with the pool; work is everything that goes on in it.
 	life context.Context
 	stop context.CancelFunc
@@ -57,7 +59,7 @@ func (a *attempt) hurry() { a.once.Do(func() { close(a.hurried) }) }
 
 // NewPool returns a pool without connections. It must be closed.
 func NewPool(o Options) *Pool {
-	p := &Pool{o: o, log: o.Log, shared: make(map[string]*shared), own: make(map[*link]struct{})}
+	p := &Pool{o: o, log: o.Log, every: aliveEvery, timeout: aliveTimeout, shared: make(map[string]*shared), own: make(map[*link]struct{})}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
