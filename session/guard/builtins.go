@@ -56,14 +56,7 @@ func (w *walker) builtin(sh *shell, program string, args []field, stdin string) 
 		}
 		return "", true
 	case "complete", "compgen":
-		for i := 0; i+1 < len(args); i++ {
-			switch args[i].text {
-			case "-C":
-				w.code(sh.fork(), args[i+1].text, unread)
-			case "-W":
-				w.expanded(sh, args[i+1].text)
-			}
-		}
+		w.completion(sh, args)
 		return string(anything), true
 	case "read", "mapfile", "readarray", "getopts":
 		w.readBuiltin(sh, program, args, stdin)
@@ -89,6 +82,18 @@ func (w *walker) builtin(sh *shell, program string, args []field, stdin string) 
 		}
 	}
 	return "", false
+}
+
+// completion follows what complete and compgen run and expand.
+func (w *walker) completion(sh *shell, args []field) {
+	for i := 0; i+1 < len(args); i++ {
+		switch args[i].text {
+		case "-C":
+			w.code(sh.fork(), args[i+1].text, unread)
+		case "-W":
+			w.expanded(sh, args[i+1].text)
+		}
+	}
 }
 
 // readBuiltin follows read and its like: what they read into is forgotten, or known.

@@ -43,6 +43,18 @@ type field struct {
 	output *string
 }
 
+// stream is what a command reads from the file that a field names, where that is the
+// output of a process substitution or the command's own standard input.
+func (f field) stream(stdin string) (text string, ok bool) {
+	switch {
+	case f.output != nil:
+		return *f.output, true
+	case f.text == "-", f.text == "/dev/stdin", f.text == "/dev/fd/0", f.text == "/proc/self/fd/0":
+		return stdin, true
+	}
+	return "", false
+}
+
 // known reports whether all of the text is known.
 func known(s string) bool { return !strings.ContainsAny(s, marks) }
 

@@ -12,7 +12,8 @@ type reading struct {
 	lang syntax.LangVariant
 }
 
-// carriageReturn stands for a carriage return that is a character as any other.
+// carriageReturn stands for a carriage return, which shells take for a character like any
+// other, in a text for the parser, which takes it for a blank.
 const carriageReturn = "\u240D"
 
 // maxComments is how often a text is read again for the comments in it.
@@ -37,7 +38,7 @@ func (w *walker) reading(sh *shell, r reading, stdin string) error {
 	return first
 }
 
-// otherReadings are those of a text that the shell may have beside the parser's.
+// otherReadings are the ways to read a text in which some shells differ from the parser.
 func (w *walker) otherReadings(sh *shell, text string) []reading {
 	var all []reading
 	plain := text
@@ -64,8 +65,40 @@ func (w *walker) otherReadings(sh *shell, text string) []reading {
 	return all
 }
 
-// endedComments does the same by the characters, without here-documents and substitutions
-// in quotes: not all comments that the parser passes over are told.
+// comments is the text whose comments end where their lines do. The parser takes a
+// backslash at the end of one for a line that goes on, and shells do not.
+func (w *walker) comments(text string) string {
+	for range maxComments {
+		if !strings.Contains(text, "\\\n") || !strings.Contains(text, "#") {
+			return text
+		}
+		p := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
+		file, err := p.Parse(strings.NewReader(text), "")
+		if err != nil {
+			return text // which is asked about anyway
+		}
+		ended := []byte(text)
+		syntax.Walk(file, func(n syntax.Node) bool {
+			if c, ok := n.(*syntax.Comment); ok {
+				at := int(c.Hash.Offset())
+				if i := strings.IndexByte(text[at:], '\n'); i > 0 && text[at+i-1] == '\\' {
+					ended[at+i-1] = ' '
+				}
+			}
+			return true
+		})
+		if string(ended) == text {
+			return text
+		}
+		text = string(ended)
+	}
+	w.give("the line", "it has more comments than are followed")
+	return text
+}
+
+// endedComments is the same as comments, by a look at the characters: the parser does not
+// tell all the comments that it passes over. It knows no here-documents and no substitutions
+// in quotes, and may take for a comment what is none; so it is one reading of several.
 func endedComments(text string) string {
 	out := []byte(text)
 	quote, begins := byte(0), true // begins: a word may
@@ -99,35 +132,4 @@ func endedComments(text string) string {
 		}
 	}
 	return string(out)
-}
-
-// comments is the text whose comments end where their lines do. The parser takes a
-// backslash at the end of one for a line that goes on, and shells do not.
-func (w *walker) comments(text string) string {
-	for range maxComments {
-		if !strings.Contains(text, "\\\n") || !strings.Contains(text, "#") {
-			return text
-		}
-		p := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
-		file, err := p.Parse(strings.NewReader(text), "")
-		if err != nil {
-			return text // which is asked about anyway
-		}
-		ended := []byte(text)
-		syntax.Walk(file, func(n syntax.Node) bool {
-			if c, ok := n.(*syntax.Comment); ok {
-				at := int(c.Hash.Offset())
-				if i := strings.IndexByte(text[at:], '\n'); i > 0 && text[at+i-1] == '\\' {
-					ended[at+i-1] = ' '
-				}
-			}
-			return true
-		})
-		if string(ended) == text {
-			return text
-		}
-		text = string(ended)
-	}
-	w.give("the line", "it has more comments than are followed")
-	return text
 }

@@ -55,29 +55,10 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 		return out
 	}
 	if alias, ok := sh.aliases[name]; ok && !strings.HasPrefix(name, "git ") {
-		delete(sh.aliases, name) // it does not stand for itself
-		defer func() { sh.aliases[name] = alias }()
-		if strings.ContainsAny(alias, ";&|<>(){}$`\n") {
-			params := sh.params
-			sh.params = fields[1:]
-			w.code(sh, alias+` "$@"`, stdin)
-			sh.params = params
-			return string(anything)
-		}
-		b := &splitter{ifs: " \t\n"}
-		b.split(alias)
-		b.end()
-		return w.run(sh, append(b.fields, fields[1:]...), stdin)
+		return w.aliased(sh, alias, fields, stdin)
 	}
-	if text, ok := sh.written(name); ok {
-		// A file that the line itself wrote or copied.
-		if original, ok := strings.CutPrefix(text, copied); ok {
-			return w.run(sh, append([]field{{text: original}}, fields[1:]...), stdin)
-		}
-		inner := sh.child()
-		inner.params = fields[1:]
-		w.code(inner, text, stdin)
-		return string(anything)
+	if programs := sh.written(name); len(programs) > 0 {
+		return w.own(sh, programs, fields, stdin)
 	}
 	w.interpreter(sh, program, fields[1:], stdin)
 	sh.edited(program, fields[1:])
@@ -93,6 +74,43 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 		return w.runner(sh, runner{values: "--library-path --inhibit-rpath --preload --audit --argv0"}, fields, stdin)
 	}
 	return output(sh, program, fields[1:], stdin)
+}
+
+// own follows a command that is a file which the line itself wrote or copied, and which of
+// these that is.
+func (w *walker) own(sh *shell, programs []string, fields []field, stdin string) string {
+	out := string(anything)
+	for _, text := range programs {
+		if original, ok := strings.CutPrefix(text, copied); ok {
+			out = w.run(sh, append([]field{{text: original}}, fields[1:]...), stdin)
+			continue
+		}
+		inner := sh.child()
+		inner.params = fields[1:]
+		w.code(inner, text, stdin)
+	}
+	if len(programs) > 1 {
+		return string(anything)
+	}
+	return out
+}
+
+// aliased follows a command whose word is an alias.
+func (w *walker) aliased(sh *shell, alias string, fields []field, stdin string) string {
+	name := fields[0].text
+	delete(sh.aliases, name) // it does not stand for itself
+	defer func() { sh.aliases[name] = alias }()
+	if strings.ContainsAny(alias, ";&|<>(){}$`\n") {
+		params := sh.params
+		sh.params = fields[1:]
+		w.code(sh, alias+` "$@"`, stdin)
+		sh.params = params
+		return string(anything)
+	}
+	b := &splitter{ifs: " \t\n"}
+	b.split(alias)
+	b.end()
+	return w.run(sh, append(b.fields, fields[1:]...), stdin)
 }
 
 // called is the name by which a program is known: in small letters, as the case of names
@@ -113,25 +131,6 @@ func called(name string) string {
 var through = []string{
 	"sh", "bash", "dash", "zsh", "ksh", "eval", "sudo", "doas", "env", "nice", "nohup", "time", "exec", "command", "builtin", "xargs", "setsid", "timeout",
 	"stdbuf", "ionice",
-}
-
-// written is the content of a program that the line wrote or copied, by its path or,
-// where it was copied, by its name.
-func (s *shell) written(name string) (string, bool) {
-	if strings.Contains(name, "/") {
-		text, ok := s.files[resolve(s.dir, name)]
-		return text, ok
-	}
-	_, path := s.vars["PATH"] // which the line sets
-	for file, text := range s.files {
-		if path && base(file) == name {
-			return text, true
-		}
-		if original, ok := strings.CutPrefix(text, copied); ok && base(file) == name && original != name && base(original) != name {
-			return text, true
-		}
-	}
-	return "", false
 }
 
 // codeFlags begin arguments of other programs that are shell code.
@@ -243,18 +242,14 @@ func (w *walker) prompts(sh *shell) {
 	}
 }
 
-// copied begins the content of a file that is a copy of a program, or a link to it.
-const copied = "\x00program "
-
-// authored is the content of a file that somebody wrote, which cannot pass for a copy.
-func authored(text string) string { return strings.TrimLeft(text, "\x00") }
-
 // special follows what a shell does itself, shells, and programs whose way to run
 // others is their own. It reports whether it was one.
 func (w *walker) special(sh *shell, program string, fields []field, stdin string) (string, bool) {
 	args := fields[1:]
-	if out, ok := w.builtin(sh, program, args, stdin); ok {
-		return out, true
+	for _, kind := range []func(*shell, string, []field, string) (string, bool){w.builtin, w.writer} {
+		if out, ok := kind(sh, program, args, stdin); ok {
+			return out, true
+		}
 	}
 	if isShell(program) {
 		return w.shell(sh, program, args, stdin), true
@@ -272,41 +267,11 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 			w.give(program, "it reads a program that is only known when it runs")
 		}
 		return string(anything), true
-	case "curl", "wget":
-		for i, a := range args {
-			if (a.text == "-o" || a.text == "-O" || a.text == "--output" || a.text == "--output-document") && i+1 < len(args) {
-				w.wrote(sh, args[i+1].text, string(anything))
-			}
-		}
-		return string(anything), true
 	case "busybox", "toybox":
 		if len(args) > 0 && !strings.HasPrefix(args[0].text, "-") {
 			return w.run(sh, args, stdin), true
 		}
 		return string(outside), true
-	case "dd":
-		from, to := "", ""
-		for _, a := range args {
-			if name, ok := strings.CutPrefix(a.text, "if="); ok {
-				from, stdin = name, sh.content(name)
-			} else if name, ok := strings.CutPrefix(a.text, "of="); ok {
-				to = name
-			}
-		}
-		if stdin == string(outside) {
-			stdin = string(anything) // now it is what is in it that counts
-		}
-		if to == "" {
-			return stdin, true
-		}
-		if from != "" && stdin == string(anything) {
-			sh.copy(literal([]string{from, to}))
-			return "", true
-		}
-		if stdin != string(anything) {
-			w.wrote(sh, to, stdin)
-		}
-		return "", true
 	case "socat":
 		for _, a := range args {
 			for _, kind := range []string{"EXEC:", "SYSTEM:"} {
@@ -339,16 +304,6 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 	case "ssh":
 		w.ssh(sh, args, stdin)
 		return string(anything), true
-	case "cp", "mv", "ln", "install":
-		sh.copy(args)
-		return "", true
-	case "tee":
-		for _, a := range args {
-			if !strings.HasPrefix(a.text, "-") {
-				w.wrote(sh, a.text, stdin)
-			}
-		}
-		return stdin, true
 	case "make", "gmake":
 		w.makefile(sh, args, stdin)
 		return string(anything), true
@@ -470,27 +425,4 @@ func (w *walker) alias(sh *shell, args []field) {
 		}
 		sh.aliases[name] = value
 	}
-}
-
-// copy notes the programs that cp, mv, ln and install give another name.
-func (s *shell) copy(args []field) {
-	var operands []field
-	for _, a := range args {
-		if !strings.HasPrefix(a.text, "-") {
-			operands = append(operands, a)
-		}
-	}
-	if len(operands) != 2 || len(s.files) >= maxSteps {
-		return
-	}
-	from, to := operands[0].text, resolve(s.dir, operands[1].text)
-	text, ok := s.files[resolve(s.dir, from)]
-	if !ok {
-		text = copied + from
-		if !known(from) {
-			text = string(anything)
-		}
-	}
-	s.files[to] = text
-	s.files[to+"/"+base(from)] = text // where it is a directory
 }

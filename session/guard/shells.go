@@ -25,11 +25,8 @@ func (w *walker) source(sh *shell, args []field, stdin string) {
 // file is the code in a file. One that was there before the line is a program as
 // any other: what it does is not looked at.
 func (w *walker) file(sh *shell, f field, stdin string) string {
-	switch {
-	case f.output != nil:
-		return *f.output
-	case f.text == "-", f.text == "/dev/stdin", f.text == "/dev/fd/0", f.text == "/proc/self/fd/0":
-		return stdin
+	if text, ok := f.stream(stdin); ok {
+		return text
 	}
 	text := sh.content(f.text)
 	if _, ok := sh.files[resolve(sh.dir, f.text)]; ok && !strings.HasPrefix(text, copied) {
@@ -159,8 +156,6 @@ func (w *walker) schedule(sh *shell, table string) {
 // interpreted follows a job's script: shells are followed, other interpreters are
 // programs as any other, which are given a file that the line wrote.
 func (w *walker) interpreted(sh *shell, job script) {
-	b := &splitter{ifs: " \t\n"}
-	b.quoted("")
 	fields := literal(strings.Fields(job.Interpreter))
 	if len(fields) == 0 {
 		return

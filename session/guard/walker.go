@@ -195,43 +195,6 @@ func (w *walker) read(sh *shell, r *syntax.Redirect, target string) string {
 	return sh.content(target)
 }
 
-// content is what is in a file as far as the line wrote it. A file that was there
-// before is what it is, as a script is that is run by its name.
-func (s *shell) content(name string) string {
-	if text, ok := s.files[resolve(s.dir, name)]; ok {
-		return text
-	}
-	switch {
-	case name == "/dev/null":
-		return ""
-	case !known(name) || strings.HasPrefix(name, "/dev/") || strings.HasPrefix(name, "/proc/"):
-		return string(anything)
-	}
-	return string(outside)
-}
-
-// wrote notes what was written into a file, for when it is run.
-func (w *walker) wrote(sh *shell, name, text string) {
-	if strings.HasPrefix(name, "/dev/") {
-		return
-	}
-	name, text = resolve(sh.dir, name), authored(printed(text))
-	if before, ok := sh.files[name]; ok {
-		text = limited(before + text)
-	}
-	if len(sh.files) < maxSteps {
-		sh.files[name] = text
-	}
-}
-
-// printed is what a program printed, which is no file that was there before.
-func printed(text string) string {
-	if text == string(outside) {
-		return text + "\n"
-	}
-	return text
-}
-
 // over reports whether there has been enough work, and notes it once.
 func (w *walker) over(sh *shell) bool {
 	w.steps++

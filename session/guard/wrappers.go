@@ -196,11 +196,8 @@ func piped(text, between string, raw, lines bool) []field {
 // arguments are those that xargs reads from a file. In one that was there before are
 // names, as in what is piped into it.
 func (w *walker) arguments(sh *shell, f field, stdin string) string {
-	switch {
-	case f.output != nil:
-		return *f.output
-	case f.text == "-", f.text == "/dev/stdin", f.text == "/dev/fd/0", f.text == "/proc/self/fd/0":
-		return stdin
+	if text, ok := f.stream(stdin); ok {
+		return text
 	}
 	text := sh.content(f.text)
 	if text == string(outside) || strings.HasPrefix(text, copied) {
