@@ -66,7 +66,10 @@ describe("serviceArguments", () => {
   it.each([
     [undefined, []],
     [null, []],
-    [["--log-level", "debug"], ["--log-level", "debug"]],
+    [
+      ["--log-level", "debug"],
+      ["--log-level", "debug"],
+    ],
   ])("makes of %j %j", (setting, list) => {
     expect(serviceArguments(setting)).toEqual(list);
   });
