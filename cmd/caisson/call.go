@@ -70,7 +70,7 @@ exit code of a command that bash ran is part of the result.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&f.profile, "profile", "p", "", "`profile` of the session (default: the configured one)")
 	flags.StringVarP(&f.session, "session", "s", "", "work in this session and keep it: its `id`")
-	flags.StringVarP(&f.workspace, "workspace", "w", ".", "`folder` of a new session; empty: a session without one, always local")
+	flags.StringVarP(&f.workspace, "workspace", "w", ".", "`folder` of a new session; empty: a session without one, which is local unless --profile names another")
 	flags.StringVar(&f.mode, "mode", "", "permission `mode`: read_only, standard, unconfined (default: the profile's)")
 	flags.DurationVar(&f.timeout, "timeout", 0, "cancel the call after this `time` (default: the profile's)")
 	flags.Int64Var(&f.maxOutput, "max-output-bytes", 0, "most `bytes` of output that a command returns (default: the profile's)")
