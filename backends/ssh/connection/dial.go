@@ -80,8 +80,12 @@ func (p *Pool) hop(ctx context.Context, h, before *hop, clients []*ssh.Client, a
 	limit := h.Settings.timeout()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	var conn *heardConn
 	late := func(err error) error {
 		switch {
+		case errors.Is(ctx.Err(), context.DeadlineExceeded) && conn != nil && conn.last.Load() > 0:
+			return unreachable(h, fmt.Errorf("it answers, and the handshake took longer than %s", limit)).
+				WithHint("on a link that is so slow set ConnectTimeout for it in the ssh configuration, in seconds; else see what keeps the machine busy")
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return unreachable(h, fmt.Errorf("it did not answer as an ssh server within %s", limit)).
 				WithHint("see whether the machine is up, and whether %s is the port of its ssh server", address(h.Host, h.Port))
@@ -105,7 +109,7 @@ func (p *Pool) hop(ctx context.Context, h, before *hop, clients []*ssh.Client, a
 	if err != nil {
 		return nil, nil, late(unreachable(h, err))
 	}
-	conn := newHeardConn(raw)
+	conn = newHeardConn(raw)
 	// Not a deadline: what runs through a jump host has none, and blocks until
 	// the connection to that has ended.
 	stop := context.AfterFunc(ctx, func() {

@@ -89,7 +89,7 @@ func TestJumpSilent(t *testing.T) {
 	t.Parallel()
 	key := sshtest.NewKey(t, "ed25519", "")
 	jump := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
-	silent := &sshtest.Server{Host: "127.0.0.1", Port: sshtest.Silent(t), User: jump.User}
+	silent := &sshtest.Server{Host: "127.0.0.1", Port: sshtest.Silent(t, ""), User: jump.User}
 	c := through(t, jump.KnownHosts(), key, []*sshtest.Server{jump, silent}, "ConnectTimeout 1")
 	p := newPool(t)
 	_, err := p.Dial(t.Context(), resolve(t, p, c, "box"), nil)

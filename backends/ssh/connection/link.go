@@ -52,10 +52,14 @@ func (l *link) watch() {
 	err := l.client.Wait()
 	l.mu.Lock()
 	l.closed = true
-	cause := l.cause
+	cause, used := l.cause, l.sessions > 0
 	l.mu.Unlock()
+	hint := "it is made anew when it is needed"
 	switch {
 	case cause != nil:
+	case !used:
+		cause = fmt.Errorf("%s let the account in and hung up before anything could run", l.route.last())
+		hint = "the log of its ssh server says why, such as a ChrootDirectory that is not there or not root's, or a limit of the account's"
 	case err != nil:
 		cause = fmt.Errorf("the connection to %s was lost: %w", l.route.last(), err)
 	default:
@@ -63,7 +67,7 @@ func (l *link) watch() {
 	}
 	l.err = &tool.Error{
 		Kind: tool.BackendUnavailable, Message: cause.Error(), Retryable: true, Err: cause,
-		Hint: "it is made anew when it is needed",
+		Hint: hint,
 	}
 	close(l.done)
 	_ = l.shut() // it has ended: nothing is left to go wrong
@@ -199,7 +203,9 @@ func newHeardConn(c net.Conn) *heardConn { return &heardConn{Conn: c, start: tim
 // Read reads, and notes when.
 func (c *heardConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.last.Store(int64(time.Since(c.start)))
+	if n > 0 {
+		c.last.Store(int64(time.Since(c.start)))
+	}
 	return n, err
 }
 

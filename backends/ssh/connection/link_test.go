@@ -98,7 +98,8 @@ func TestUnreachable(t *testing.T) {
 		want       string
 	}{
 		{"refused", "127.0.0.1", closed, "refused"},
-		{"silent", "127.0.0.1", sshtest.Silent(t), "within 1s"},
+		{"silent", "127.0.0.1", sshtest.Silent(t, ""), "did not answer as an ssh server within 1s"},
+		{"slow", "127.0.0.1", sshtest.Silent(t, "SSH-2.0-slow\r\n"), "longer than 1s"},
 		{"hangs up", "127.0.0.1", hangup.Port, ""},
 		{"no such name", "no-such-host.invalid", 22, "no such host"},
 	} {
@@ -117,7 +118,7 @@ func TestUnreachable(t *testing.T) {
 func TestDialGivenUp(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
-	c := sshtest.NewClient(t, "", fmt.Sprintf("Host box\n HostName 127.0.0.1\n Port %d\n User u\n", sshtest.Silent(t)))
+	c := sshtest.NewClient(t, "", fmt.Sprintf("Host box\n HostName 127.0.0.1\n Port %d\n User u\n", sshtest.Silent(t, "")))
 	r := resolve(t, p, c, "box")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -165,6 +166,27 @@ func TestCut(t *testing.T) {
 		t.Errorf("a command on a lost connection: %v", err)
 	}
 	says(t, dial(t, p, c, "box"), "echo again", "again\n")
+}
+
+// TestHangsUp: a server that ends the connection of whom it has let in is told from a
+// link that was lost.
+func TestHangsUp(t *testing.T) {
+	t.Parallel()
+	server, _, c := proxied(t, sshtest.Options{})
+	p := newPool(t)
+	conn := dial(t, p, c, "box")
+	server.Drop()
+	<-conn.Done()
+	if said := explain(conn.Err()); !strings.Contains(said, "hung up before anything could run") || !strings.Contains(said, "ChrootDirectory") {
+		t.Error(said)
+	}
+	conn = dial(t, p, c, "box")
+	says(t, conn, "echo in", "in\n")
+	server.Drop()
+	<-conn.Done()
+	if said := explain(conn.Err()); !strings.Contains(said, "was lost") && !strings.Contains(said, "has ended") {
+		t.Error(said)
+	}
 }
 
 // TestDead: a link that stalls and a server that hangs are noticed within 15 s.

@@ -167,9 +167,9 @@ func (p *Proxy) pass(to, from net.Conn, limit *atomic.Int64) {
 	}
 }
 
-// Silent listens, accepts and says nothing, until the test ends. It returns the
-// port.
-func Silent(t testing.TB) int {
+// Silent listens, accepts and says nothing but a greeting, until the test ends. It
+// returns the port.
+func Silent(t testing.TB, greeting string) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback does not block
 	if err != nil {
@@ -184,7 +184,8 @@ func Silent(t testing.TB) int {
 			}
 			work.Go(func() {
 				defer c.Close()
-				_, _ = io.Copy(io.Discard, c) // until the client gives up
+				_, _ = io.WriteString(c, greeting) // the client may be gone
+				_, _ = io.Copy(io.Discard, c)      // until the client gives up
 			})
 		}
 	})
