@@ -237,9 +237,9 @@ type PruneOptions struct {
 	// Profiles name the machines to look at, for backends that reach several:
 	// those of the configuration and of the saved sessions.
 	Profiles []profile.Profile
-	// Bound are the environments that the store's sessions have, on any backend, as
-	// they are bound, without secrets: for what backends keep in their StateDir, which
-	// need not be there.
+	// Bound are the bindings of all the store's sessions, on any backend, without
+	// secrets: they say where to look for what environments keep on this machine. A
+	// binding's StateDir need not exist.
 	Bound []Binding
 	// Unreached is told of each place that could not be looked at, which is no
 	// failure of the others. Nil is allowed.

@@ -8,10 +8,11 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
-// JobsLeft are the directories of dead jobs in the environments of this kind that
-// sessions are bound to, on this machine. Where says which directories an environment's
-// jobs have theirs in, and prune finds those in one, each looked at once, whose workers
-// have died, and removes them unless it is a dry run.
+// JobsLeft are the directories that jobs whose workers were killed have left on this
+// machine, in the environments of this kind that sessions are bound to. Where says in which
+// directories the jobs of an environment have theirs. Prune looks through one of these, each
+// of which is looked at once: it tells of what it has found, and removes it unless it is a
+// dry run.
 func (o PruneOptions) JobsLeft(kind string, where func(at Binding) []string,
 	prune func(dir string, olderThan time.Duration, dryRun bool, found func(dir string, changed time.Time)) error,
 ) ([]Resource, error) {

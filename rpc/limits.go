@@ -47,10 +47,10 @@ const (
 	// lines and traces, which nobody misses, are dropped.
 	maxDroppable = 1000
 	// maxUnread and maxUnreadBytes are how many messages, and bytes of
-	// notifications, may wait to be written before events of processes wait where
-	// they come from, so that one environment's do not use up what disconnects the
-	// client; deafAfter is after how long without a read it is taken for deaf, for
-	// whom nothing waits.
+	// notifications, may wait to be written. Beyond that an environment's events of
+	// processes wait where they come from, so that a flood of them does not fill the
+	// queue, which would disconnect the client. Nothing waits for a client that has
+	// read nothing for as long as deafAfter.
 	maxUnread      = 1000
 	maxUnreadBytes = 8 << 20
 	deafAfter      = 10 * time.Second

@@ -77,7 +77,7 @@ type admitted struct {
 
 	mu    sync.Mutex // held while used is saved
 	saved time.Time
-	late  *time.Timer // saves what nobody else has saved by then; nil where nothing is due
+	late  *time.Timer // saves what was used since, should no call do it; nil when nothing was
 }
 
 // policies are the guard of a new session, as it stays with it: what the user
@@ -330,10 +330,10 @@ func (m *Manager) used(id string) (store.Used, error) {
 	return usedOf(g), nil
 }
 
-// keepUsed saves what the session has used of its budgets and rates, if it has any: now
-// where the record is old, else as soon as it is, whether or not something is used again
-// until then. At last it is saved in any case: closing and resuming a session gives it
-// nothing new.
+// keepUsed saves what the session has used, if it has a budget or a rate: at once when the
+// record is older than usedInterval, and otherwise as soon as it is, by a timer. With last
+// it is saved at once in any case, so that closing and resuming a session gives it no new
+// budget.
 func (s *live) keepUsed(last bool) error {
 	g, err := s.guarded()
 	if err != nil || g == nil || !g.Limited() {

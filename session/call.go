@@ -81,11 +81,12 @@ func (x Execution) told() Execution {
 }
 
 const (
-	// callGrace is how much longer than its limit a call may take whose command has
-	// a time of its own that ends by then: it goes on in the background after that,
-	// and what it has written is the answer. Every other call ends at its limit.
+	// callGrace is added to a call's limit when the call stops waiting for its command
+	// by itself before that: the command then goes on in the background, and the call
+	// needs a moment to answer with what was written so far. Every other call ends at
+	// its limit.
 	callGrace = 5 * time.Second
-	// commandTime is that time where the call does not say.
+	// commandTime is how long a command is waited for when its call does not say.
 	commandTime = 300 * time.Second
 	// maxCommandSeconds is the most that a call can say. Tools refuse more.
 	maxCommandSeconds = 3600
@@ -323,7 +324,7 @@ func (p *place) budget(ctx context.Context, r CallRequest) (time.Duration, error
 	return limit + callGrace, nil
 }
 
-// commandLimit is how long the call waits for its command by itself.
+// commandLimit is after how long the call stops waiting for its command by itself.
 func commandLimit(group tool.Group, arguments json.RawMessage) time.Duration {
 	var a struct {
 		Seconds float64 `json:"timeout_seconds"`

@@ -61,7 +61,7 @@ func (m *Manager) Fork(ctx context.Context, r ForkRequest, p backends.Progress) 
 }
 
 // passUsed gives a new session what its parent has used until now of its rates and
-// budgets, before the session is known: to fork is no way to a budget.
+// budgets, before the session is known, so that a fork is no way to a fresh budget.
 func (m *Manager) passUsed(parent store.Session, id string) error {
 	if len(parent.Guard) == 0 {
 		return nil

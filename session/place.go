@@ -23,8 +23,9 @@ type place struct {
 	// lists are the commands that the place's profile allows and denies.
 	lists func() (*guard.Lists, error)
 
-	// marked says that the environment was removed and its record is still to go; only
-	// the end of the session has it.
+	// marked says that the environment was removed while its record had to stay, since
+	// the disk was full: it goes when the session has been forgotten. Only a session's
+	// end sets it.
 	marked bool
 
 	// The members below are guarded by the session's mu, which also orders what the

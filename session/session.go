@@ -105,9 +105,9 @@ type Sink interface {
 	ExecutionCompleted(Execution)
 	ExecutionFailed(Execution)
 	Process(ProcessEvent)
-	// Room waits until there is room for another event of a process, or ctx is
-	// done: an environment that has more of them than whoever is told can take has
-	// to wait, and no other with it.
+	// Room waits until there is room for another event of a process, or ctx is done.
+	// So an environment with more events than the client takes waits for it, and the
+	// other environments do not.
 	Room(ctx context.Context)
 	ArtifactPublished(artifacts.Artifact, artifacts.Preview)
 	// ConfigChanged tells that the user's file is another one now. Err is what

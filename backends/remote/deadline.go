@@ -8,9 +8,9 @@ import (
 )
 
 // deadlines end the contexts of requests in time, by one timer that is set for the
-// earliest of them and not for each: to set one wakes a thread, and of the time that
-// nearly every request has, it needs a thousandth. So the timer is left to run on
-// when its request is over. The zero value is ready for use.
+// earliest of them. Setting a timer for each wakes a thread, and nearly every request is
+// over long before its limit; so the timer is left to run on when its request is over. The
+// zero value is ready for use.
 type deadlines struct {
 	mu    sync.Mutex
 	timer *time.Timer
@@ -25,7 +25,7 @@ type deadline struct {
 	cancel context.CancelCauseFunc
 }
 
-// within is [context.WithTimeout].
+// within is [context.WithTimeout] with the timer of d.
 func (d *deadlines) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	c := &deadline{at: time.Now().Add(limit)}
 	c.Context, c.cancel = context.WithCancelCause(ctx)

@@ -6,9 +6,9 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
-// offered are the tools of a far end that has listed some. Those are the ones beyond the
-// workspace's, which it has as well; one that lists a workspace tool says by that which
-// of them it has, and how they are described.
+// offered are the tools of a far end that listed some. One that lists none of the workspace
+// tools has all of these beside what it lists. One that lists any of them has those that it
+// lists, as it describes them.
 func offered(listed, workspace []tool.Description) []tool.Description {
 	if slices.ContainsFunc(listed, func(d tool.Description) bool { return slices.Contains(workspaceTools[:], d.Name) }) {
 		return listed

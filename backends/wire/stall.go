@@ -5,10 +5,9 @@ import (
 	"time"
 )
 
-// A stall is noticed when a piece has been in writing for longer than patience. The
-// timer is not stopped when a piece is written: to set one for each wakes a thread,
-// which costs as much as the write. It runs on, and rests when it finds nothing in
-// writing.
+// stall calls tell when one piece has been in writing for longer than patience. Its timer
+// is not set and stopped for each piece, which wakes a thread and costs as much as the
+// write: once set it runs on, and rests when it finds nothing in writing.
 type stall struct {
 	patience time.Duration
 	tell     func()

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// filtered is what programs print that pass on lines of what they read. Lines that are
-// passed on apart from others may be other commands than they were among them, and so
-// may parts of lines: what is not followed exactly may be anything as well.
+// filtered is what is printed by programs that pass on some of the lines that they read.
+// A line that loses its neighbours may be another command than it was among them, and so
+// may a part of a line. So what cannot be followed exactly may be anything as well.
 func filtered(sh *shell, program string, words []string, stdin string) string {
 	flags, files := operands(program, words)
 	if program == "rg" || strings.HasSuffix(program, "grep") && slices.ContainsFunc(flags, func(s string) bool {

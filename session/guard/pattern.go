@@ -220,7 +220,8 @@ const (
 // systemDirs are where programs are what their names say.
 var systemDirs = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"}
 
-// elsewhere reports whether a program is called in a way that anybody's may have its name.
+// elsewhere reports whether the program may be anybody's that has this name: it is called by
+// a path outside of the system's directories, or looked for in a PATH that the line sets.
 func (c *command) elsewhere() bool {
 	word := c.fields[0].text
 	if !strings.ContainsAny(word, `/\`) {

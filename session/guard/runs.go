@@ -36,7 +36,7 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 	}
 	name := first.text
 	if rest := strings.TrimPrefix(name, "="); name == "--" || name == "-" || rest != name && rest != "" {
-		// What ends the flags of a keyword, and zsh's path of a program.
+		// -- and - end the flags of a keyword such as exec; =name is a program's path in zsh.
 		if inner := slices.Clone(fields); rest != name {
 			inner[0].text = rest
 			return w.run(sh, inner, stdin)

@@ -193,8 +193,8 @@ func piped(text, between string, raw, lines bool) []field {
 	return words
 }
 
-// arguments are those that xargs reads from a file. In one that was there before are
-// names, as in what is piped into it.
+// arguments is the text of a file that xargs reads its words from. A file that was there
+// before is taken to hold names, as what is piped into xargs is.
 func (w *walker) arguments(sh *shell, f field, stdin string) string {
 	if text, ok := f.stream(stdin); ok {
 		return text

@@ -40,8 +40,9 @@ func rule(name, section, says string, drive func(t *trial)) clause {
 	return clause{Clause: Clause{Name: name, Section: section, Says: says}, drive: drive}
 }
 
-// given makes it one that shows nothing where one of these clauses is broken. They stand
-// before it, and where it shares the connection they do, too.
+// given makes it one that is not driven where one of these clauses is broken, since it
+// would show nothing then. They must stand before it in the list, and share the connection
+// if it does.
 func (c clause) given(names ...string) clause {
 	c.after = names
 	return c

@@ -247,8 +247,8 @@ func (p *peer) sendRaw(b []byte) {
 	})
 }
 
-// sendLong writes a line that is the size of its end longer than size, without having
-// all of it in memory.
+// sendLong writes a line of size bytes, which begins with begin, and end behind them. It
+// never has all of it in memory.
 func (p *peer) sendLong(begin, end string, size int) {
 	filling := strings.Repeat("x", longBytes)
 	p.record("→", []byte(begin+filling+end))
@@ -264,8 +264,8 @@ func (p *peer) sendLong(begin, end string, size int) {
 	})
 }
 
-// sendAll has something written, and waits no longer than for a reply until the adapter has
-// taken them. What could not be written shows as a reply that never comes.
+// sendAll has something written, and waits until the adapter has taken it, but no longer
+// than for a reply. What could not be written shows as a reply that never comes.
 func (p *peer) sendAll(write func(io.Writer) error) {
 	timer := time.NewTimer(p.run.Patience)
 	defer timer.Stop()

@@ -14,8 +14,9 @@ const (
 	// runs go first. A Go program is 8 MB of machine code.
 	maxCompiled = 32
 	// maxCompiling is how many are compiled at once: each takes a processor and some
-	// hundred megabytes. maxSlow is how many more, that took longer than soon; the
-	// largest programs of known compilers take a third of that.
+	// hundred megabytes. One that takes longer than soon makes room for others and is
+	// among the slow, of which there are at most maxSlow more. The largest programs of
+	// known compilers take a third of that time.
 	maxCompiling = 2
 	maxSlow      = 1
 	soon         = 5 * time.Second

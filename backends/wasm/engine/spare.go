@@ -92,7 +92,8 @@ func (s *spares) keep(key string, release func(), instantiate func(context.Conte
 	s.busy.Go(func() {
 		defer close(one.done)
 		if one.err = instantiate(context.Background(), one.guest); one.err != nil {
-			// It is known not to be kept until it is forgotten. Why, the next run says.
+			// Its entry stays until it expires, so that no run tries in vain again.
+			// The next run, which makes its own instance, tells why.
 			one.guest.free()
 		}
 	})

@@ -16,12 +16,12 @@ import (
 // a workspace at root.
 func InWorkspace(root string) string { return filepath.Join(root, ".caisson-jobs") }
 
-// Prune finds what jobs have left in dir whose workers died, [Options].Dir or
-// [InWorkspace], and removes it unless it is a dry run. Found is told of the directory
-// of each, and when something was last put there or taken away. That a worker died its lock
-// proves, which goes with it; where there is no lock, that none was made for a minute.
-// What was changed within olderThan is left alone. Nobody else's jobs run there, but in
-// a workspace that containers share.
+// Prune finds the directories of jobs in dir, which is [Options].Dir or [InWorkspace],
+// whose workers have died, and removes them unless it is a dry run. A worker has died when
+// nobody holds the lock in the job's directory, or when that has had none for a minute: the
+// lock of a living worker in another container that shares the workspace counts too. What
+// was changed within olderThan is left alone. Found is told of each directory, and when
+// something was last put there or taken away.
 func Prune(dir string, olderThan time.Duration, dryRun bool, found func(dir string, changed time.Time)) error {
 	root, err := workspace.OpenDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -38,14 +38,14 @@ func (p *proc) attend(pidfd int) (ended bool) {
 			switch f := &fds[1+i]; {
 			case f.Revents&unix.POLLIN != 0:
 				if more, _ := p.take(i); !more {
-					f.Fd = -1 // for who can wait for it
+					f.Fd = -1 // whoever waits for it afterwards takes the rest
 				}
 			case f.Revents != 0:
-				f.Fd = -1 // its end, which is told when that of the process comes
+				f.Fd = -1 // it is at its end, which takeEnds finds again
 			}
 		}
 	}
-	_ = unix.Close(pidfd) // fails for nobody
+	_ = unix.Close(pidfd) // nothing depends on it any more
 	p.takeEnds()
 	return true
 }
@@ -80,8 +80,8 @@ func (p *proc) takeRestOf(i int) (ended bool) {
 	return false
 }
 
-// take takes one piece of an output. It reports whether there may be more for it to
-// take, else whether that was the end.
+// take takes one piece of an output. More says that another call may find more at once;
+// where it is false, ended says whether the pipe is at its end or only empty for now.
 func (p *proc) take(i int) (more, ended bool) {
 	fd, to := p.pipes[i], p.streams[i]
 	if to.capture == nil {

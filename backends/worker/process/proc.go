@@ -24,8 +24,8 @@ type proc struct {
 	// captures hold a foreground command's stdout and stderr.
 	captures []*capture
 	streams  []*streamTo // where its outputs go
-	pipes    []int       // our ends of them, until somebody collects; -1 has ended
-	outputs  []*os.File  // the same from then on, to be given up
+	pipes    []int       // our ends of them; -1 is closed
+	outputs  []*os.File  // the same as files, once collect has made them, for abandon
 	release  func()      // gives back what only the running process needs
 
 	change sync.Mutex // held through one change: record, disk, event
@@ -239,8 +239,8 @@ func (p *proc) awaitEnd() (removed bool) {
 	return p.sweep()
 }
 
-// sweep removes what a foreground command that has ended left on disk, unless it was
-// adopted, when it reports false.
+// sweep removes what a foreground command that has ended left on disk. It reports false,
+// and removes nothing, when the command was adopted meanwhile.
 func (p *proc) sweep() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

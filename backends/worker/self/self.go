@@ -5,8 +5,9 @@ package self
 
 import "os"
 
-// Path is a path that starts the program that runs. On Linux that is so whatever has
-// become of its file, and the path is this process's own: it is not to be passed on.
+// Path is a path that starts the program that runs. On Linux it does so whatever has
+// become of the program's file, but only when this process itself starts it: in another
+// process the same path leads to another program.
 func Path() (string, error) { return path() }
 
 // Name is what a program that is started from path calls itself in its arguments, so
