@@ -111,7 +111,7 @@ func (p *place) runCode(ctx context.Context, r CodeRequest) (backends.CodeResult
 		return backends.CodeResult{}, err
 	}
 	timeout := lower(p.toolLimits().Timeout, r.Timeout)
-	running := &program{p: p, r: r, mode: mode, tools: tools}
+	running := &program{p: p, r: r, tools: tools}
 	if timeout > 0 {
 		running.until = p.s.m.o.Now().Add(timeout)
 	}
@@ -155,7 +155,6 @@ func named(list []tool.Description, name string) bool {
 type program struct {
 	p     *place
 	r     CodeRequest
-	mode  tool.Mode
 	tools []tool.Description
 	until time.Time // when its time is over; zero is never
 }
@@ -166,9 +165,11 @@ func (g *program) invoke(ctx context.Context, c backends.NestedCall) (tool.Resul
 	if !named(g.tools, c.Name) {
 		return tool.Result{}, tool.Errorf(tool.ToolNotFound, "the program has no tool %q", c.Name)
 	}
+	// The mode is what was asked for: the default of the program's own profile is not
+	// that of another one that the call may go to.
 	call := CallRequest{
 		SessionID: g.p.s.id, Name: c.Name, Arguments: c.Arguments,
-		Actor: g.r.Actor, Mode: g.mode, Confirm: g.r.Confirm, RunID: g.r.RunID, NodeName: g.r.NodeName,
+		Actor: g.r.Actor, Mode: g.r.Mode, Confirm: g.r.Confirm, RunID: g.r.RunID, NodeName: g.r.NodeName,
 	}
 	if err := call.check(); err != nil {
 		return tool.Result{}, err

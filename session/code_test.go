@@ -85,6 +85,26 @@ func TestSideChatsPrograms(t *testing.T) {
 	}
 }
 
+// TestProgramsElsewhere: what a program calls in another environment runs in the mode
+// that is usual there, as any call does.
+func TestProgramsElsewhere(t *testing.T) {
+	r := newRig(t)
+	r.programs = &programs{}
+	r.write(r.config, `{"execution_environments": {"overrides": {"code.*": "free"}, "profiles": {
+		"free": {"backend": "docker", "image": "a", "host_workspace": "${workspaceFolder}", "permission_mode": "unconfined", "max_permission_mode": "unconfined"},
+	}}}`)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder})
+	for mode, want := range map[tool.Mode]string{"": "ran", tool.ReadOnly: "denied", tool.Unconfined: "denied"} {
+		result, err := s.RunCode(t.Context(), session.CodeRequest{
+			SessionID: v.ID, Mode: mode, Code: `[{"Name":"write_file","Arguments":{"path":"a","content":"text"}}]`,
+		})
+		if err != nil || len(result.Logs) != 1 || (result.Logs[0] == "denied") != (want == "denied") {
+			t.Errorf("%q: %v, %v, want %s", mode, result.Logs, err, want)
+		}
+	}
+}
+
 func TestBadPrograms(t *testing.T) {
 	_, s, v := newPrograms(t)
 	for what, r := range map[string]session.CodeRequest{
