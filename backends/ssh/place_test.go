@@ -63,8 +63,9 @@ func TestMachines(t *testing.T) {
 		"very noisy startup": {prepare: func(t *testing.T, b *box) {
 			b.write(t, ".bashrc", "head -c 200000 /dev/zero | tr '\\0' x\n")
 		}},
-		"odd startup": {prepare: func(t *testing.T, b *box) { b.write(t, ".bashrc", "set -e; set -u; set -f; umask 000; cd /\n") }},
-		"other cache": {options: sshtest.Options{Lines: []string{"SetEnv XDG_CACHE_HOME=relative"}}, placed: "elsewhere"},
+		"odd startup":             {prepare: func(t *testing.T, b *box) { b.write(t, ".bashrc", "set -e; set -u; set -f; umask 000; cd /\n") }},
+		"umask against its owner": {prepare: func(t *testing.T, b *box) { b.write(t, ".bashrc", "umask 777\n") }},
+		"other cache":             {options: sshtest.Options{Lines: []string{"SetEnv XDG_CACHE_HOME=relative"}}, placed: "elsewhere"},
 		"quote in paths": {prepare: func(_ *testing.T, b *box) {
 			b.parent = filepath.Join(filepath.Dir(b.parent), `it's a "$HOME" \ place!`)
 		}},

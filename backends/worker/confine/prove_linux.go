@@ -16,18 +16,18 @@ import (
 func Prove(dir string) error {
 	base, err := os.MkdirTemp(dir, "prove-")
 	if err != nil {
-		return tool.Errorf(tool.Internal, "prepare the proof of confinement: %w", err)
+		return unprepared(dir, err)
 	}
 	defer os.RemoveAll(base)
 	inside, outside := filepath.Join(base, "inside"), filepath.Join(base, "outside")
 	for _, d := range []string{inside, outside} {
 		if err := os.Mkdir(d, 0o700); err != nil {
-			return tool.Errorf(tool.Internal, "prepare the proof of confinement: %w", err)
+			return unprepared(dir, err)
 		}
 	}
 	victim := filepath.Join(outside, "file")
 	if err := os.WriteFile(victim, []byte("kept"), 0o600); err != nil {
-		return tool.Errorf(tool.Internal, "prepare the proof of confinement: %w", err)
+		return unprepared(dir, err)
 	}
 	l, err := NewLauncher(Policy{Mode: tool.ReadOnly, Temp: inside})
 	if err != nil {
@@ -36,6 +36,12 @@ func Prove(dir string) error {
 	defer l.Close()
 	l.Do(func() { err = proveWrites(inside, outside, victim) })
 	return err
+}
+
+// unprepared is the error for a directory in which nothing can be tried.
+func unprepared(dir string, err error) error {
+	return tool.Errorf(tool.Internal, "whether confinement holds cannot be tried: %w", err).WithPath(dir).
+		WithHint("have a directory there in which the account can make files: look at the room, the mode and the umask")
 }
 
 // proveWrites tries on the limited thread what must work and what must not.

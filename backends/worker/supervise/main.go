@@ -52,6 +52,7 @@ func Main(args []string) (handled bool, code int) {
 	default:
 		return false, 0
 	}
+	keepOwn()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// Taken, not ignored: what is ignored stays ignored in every command that is
