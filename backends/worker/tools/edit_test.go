@@ -110,20 +110,26 @@ func TestEditKeepsTheRest(t *testing.T) {
 	})
 }
 
-// TestEditsAtOnce: of edits that go on at once none is lost.
+// TestEditsAtOnce: of edits that go on at once none is lost, whatever they call the file.
 func TestEditsAtOnce(t *testing.T) {
-	b := newBench(t, map[string]string{"f": numbered(40)})
+	b := newBench(t, map[string]string{"d/f": numbered(40)})
+	names := []string{"d/f", "d/link", "way/f", filepath.Join(b.dir, "way", "link")}
+	for link, target := range map[string]string{"d/link": "f", "way": filepath.Join(b.dir, "d")} {
+		if err := os.Symlink(target, filepath.Join(b.dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var group sync.WaitGroup
 	for i := range 40 {
 		group.Go(func() {
-			a := args{"path": "f", "old_text": fmt.Sprintf("line %d\n", i+1), "new_text": fmt.Sprintf("done %d\n", i+1)}
+			a := args{"path": names[i%len(names)], "old_text": fmt.Sprintf("line %d\n", i+1), "new_text": fmt.Sprintf("done %d\n", i+1)}
 			if r, err := b.Call(t.Context(), request(t, "edit_file", a)); err != nil || r.IsError {
 				t.Errorf("%d: %+v, %v", i, r, err)
 			}
 		})
 	}
 	group.Wait()
-	if got := b.get("f"); got != strings.ReplaceAll(numbered(40), "line", "done") {
+	if got := b.get("d/f"); got != strings.ReplaceAll(numbered(40), "line", "done") {
 		t.Errorf("it holds %q", got)
 	}
 }

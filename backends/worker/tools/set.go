@@ -201,8 +201,14 @@ func (s *Set) limit(c *call, own int) int {
 	return max(own, utf8.UTFMax) // a page without room for one character would never end
 }
 
-// lock keeps others from changing the file until the returned function is called.
+// lock keeps others from changing the file until the returned function is called, by
+// whatever path or link they name it.
 func (s *Set) lock(name string) func() {
+	// A name that leads nowhere has no file to change.
+	if resolved, err := s.o.Root.Resolve(name); err == nil {
+		name = resolved
+	}
+	name = strings.ToLower(name) // the file system may not tell case either
 	var h uint32 = 2166136261 // FNV-1a
 	for i := range len(name) {
 		h = (h ^ uint32(name[i])) * 16777619
