@@ -128,7 +128,7 @@ func TestBroken(t *testing.T) {
 }
 
 // expectDependants fails unless what needs the broken clause, and nothing else, was not
-// driven.
+// driven, and says that it is for this one.
 func expectDependants(t *testing.T, r Report, broken string) {
 	t.Helper()
 	failed := map[string]bool{broken: true}
@@ -137,7 +137,7 @@ func expectDependants(t *testing.T, r Report, broken string) {
 		if needs {
 			failed[c.Name] = true
 		}
-		if result := r.Results[i]; needs != (result.Verdict == NotDriven) || needs && !strings.HasSuffix(result.Detail, " is broken") {
+		if result := r.Results[i]; needs != (result.Verdict == NotDriven) || needs && result.Detail != broken+" is broken" {
 			t.Errorf("%s is %s: %s", result.Name, result.Verdict, result.Detail)
 		}
 	}

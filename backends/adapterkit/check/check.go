@@ -186,10 +186,11 @@ type run struct {
 	late sync.Once // for Progress
 
 	mu sync.Mutex
-	// noted are breaches that showed while another clause was driven, failed the
-	// clauses that are broken or could not be driven.
-	noted  map[string]Result
-	failed map[string]bool
+	// noted are breaches that showed while another clause was driven.
+	noted map[string]Result
+	// failed has, for each clause that is broken or could not be driven, the one that is
+	// broken.
+	failed map[string]string
 }
 
 // knowledge is what the first connection found out for all clauses.
@@ -208,7 +209,7 @@ func (r *run) all(ctx context.Context, chosen []clause) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r.driven, r.failed = make(map[string]chan struct{}), make(map[string]bool)
+	r.driven, r.failed = make(map[string]chan struct{}), make(map[string]string)
 	for _, c := range chosen {
 		r.driven[c.Name] = make(chan struct{})
 	}
@@ -316,13 +317,16 @@ func (r *run) await(ctx context.Context, names []string) {
 	}
 }
 
-// obstacle is one of the clauses that is broken or could not be driven itself.
+// obstacle is the broken clause because of which one that needs these cannot be driven, or "".
 func (r *run) obstacle(names []string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range names {
-		if _, noted := r.noted[name]; noted || r.failed[name] {
+		if _, noted := r.noted[name]; noted {
 			return name
+		}
+		if broken := r.failed[name]; broken != "" {
+			return broken
 		}
 	}
 	return ""
@@ -330,13 +334,18 @@ func (r *run) obstacle(names []string) string {
 
 // drive drives one clause, on the shared connection or on its own.
 func (r *run) drive(ctx context.Context, c clause, shared *peer) (result Result) {
+	t := &trial{run: r, ctx: ctx, clause: c, peer: shared}
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.failed[c.Name] = result.Verdict == Broken || result.Verdict == NotDriven
+		switch result.Verdict {
+		case Broken:
+			r.failed[c.Name] = c.Name
+		case NotDriven:
+			r.failed[c.Name] = t.broke
+		}
 		close(r.driven[c.Name])
 	}()
-	t := &trial{run: r, ctx: ctx, clause: c, peer: shared}
 	if shared != nil {
 		shared.begin(t)
 	}

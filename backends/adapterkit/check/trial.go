@@ -31,6 +31,7 @@ type trial struct {
 	clause clause
 	peer   *peer   // the connection that the clause is driven on
 	own    []*peer // those to close with it
+	broke  string  // the clause that is broken, where this one was not driven for it
 }
 
 // outcome is what a trial panics with.
@@ -91,6 +92,7 @@ func (t *trial) notOffered(format string, a ...any) {
 // notDriven ends the trial: another clause, which is broken, keeps it from showing
 // anything.
 func (t *trial) notDriven(because string) {
+	t.broke = because
 	panic(outcome{NotDriven, because + " is broken"})
 }
 
