@@ -209,7 +209,7 @@ func (s *Set) lock(name string) func() {
 		name = resolved
 	}
 	name = strings.ToLower(name) // the file system may not tell case either
-	var h uint32 = 2166136261 // FNV-1a
+	var h uint32 = 2166136261    // FNV-1a
 	for i := range len(name) {
 		h = (h ^ uint32(name[i])) * 16777619
 	}

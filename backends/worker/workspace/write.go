@@ -175,8 +175,9 @@ func (w *writer) replace(info fs.FileInfo) error {
 	if err == nil {
 		defer t.discard()
 		closeBeforeRename(old)
-		if err = t.rename(w.base); err == nil {
-			return nil
+		err = w.inTurn(func() error { return t.rename(w.base) })
+		if err == nil || errors.Is(err, ErrChanged) {
+			return err
 		}
 		if t.nameless() {
 			w.named = true
@@ -186,7 +187,19 @@ func (w *writer) replace(info fs.FileInfo) error {
 	if old == nil || !inPlaceHelps(err) {
 		return err
 	}
-	return w.inPlace(old, info.Size())
+	return w.inTurn(func() error { return w.inPlace(old, info.Size()) })
+}
+
+// inTurn puts the data in the place of a file that is still what the caller has seen. Two
+// writers that both looked before either of them has written would lose what one wrote.
+func (w *writer) inTurn(put func() error) error {
+	defer turn(w.parent)()
+	if w.options.Seen != nil {
+		if now, err := w.parent.Lstat(w.base); err != nil || !same(w.options.Seen, now) {
+			return errors.Join(ErrChanged, err)
+		}
+	}
+	return put()
 }
 
 // inPlace overwrites the open file. Room is set aside first, so that a full

@@ -3,6 +3,7 @@ package workspace
 import (
 	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -138,4 +139,49 @@ func TestReadersSeeWholeFiles(t *testing.T) {
 	}
 	close(stop)
 	group.Wait()
+}
+
+// TestTwoWriters: of changes that two workspaces make to one file at once, as two
+// sessions in one folder do, none is lost.
+func TestTwoWriters(t *testing.T) {
+	first := open(t, map[string]string{"file": ""})
+	second, err := Open(first.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	const changes = 200
+	add := func(r *Root, what byte) error {
+		f, info, err := r.Open("file")
+		if err != nil {
+			return err
+		}
+		defer f.Close() // until then no other file is mistaken for this one
+		content, err := io.ReadAll(f)
+		if err != nil {
+			return err
+		}
+		_, err = r.Write("file", append(content, what), WriteOptions{Seen: info})
+		return err
+	}
+	var both sync.WaitGroup
+	for i, r := range []*Root{first, second} {
+		both.Go(func() {
+			for made := 0; made < changes; {
+				switch err := add(r, "ab"[i]); {
+				case err == nil:
+					made++
+				case !errors.Is(err, ErrChanged):
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	both.Wait()
+	got, err := read(t, first, "file")
+	if a, b := strings.Count(got, "a"), strings.Count(got, "b"); err != nil || a != changes || b != changes {
+		t.Errorf("of %d changes of each, %d and %d are there: %v", changes, a, b, err)
+	}
+	noTemp(t, first)
 }
