@@ -331,9 +331,18 @@ describe("in a real workbench", () => {
     session = await agent.open("isolated");
     await agent.start(session, "echo still here; sleep 600", { label: "survivor" });
     await window.row("Processes", "survivor").filter({ hasText: "running" }).waitFor();
+    const asked = ["echo should wait", "echo should wait, too"].map((command) =>
+      expect(agent.call(session, "bash", { command })).rejects.toThrow(AgentError),
+    );
+    await window.dialog.filter({ hasText: "echo should wait" }).waitFor();
     const [pid] = await workbench.services();
     expect(pid).toBeDefined();
     process.kill(pid as number, "SIGKILL");
+    await Promise.all(asked);
+    await window.dialog.locator(".monaco-button", { hasText: "Allow Once" }).click();
+    await window.notification("The answer came too late").waitFor();
+    // Of the other call nobody is asked: it is over as well.
+    expect(await window.dialog.count()).toBe(0);
     await until("another service runs", async () => {
       const now = await workbench.services();
       return now.length === 1 && now[0] !== pid ? now : undefined;

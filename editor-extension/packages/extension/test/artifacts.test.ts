@@ -37,6 +37,23 @@ describe("Artifacts", () => {
     await service.stop();
   });
 
+  it.each([
+    ["text/markdown", "text", "markdown"],
+    ["text/plain", "markdown", "text"], // as another publication of the same content is
+    ["application/x-ipynb+json", "json", "text"],
+    ["image/svg+xml", "text", "text"],
+    ["image/png", "image", "image"],
+    ["application/pdf", "binary", "hex"],
+  ] as const)("looks at %s whose content is %s as %s", async (mediaType, kind, view) => {
+    const preview = { kind, mediaType, truncated: true };
+    const { service } = testService([
+      { "artifact/list": () => ({ artifacts: [] }), "artifact/preview": () => preview },
+    ]);
+    const found = { ...artifact("any", "1"), mediaType };
+    expect(await new Artifacts(service).viewOf(found)).toBe(view);
+    await service.stop();
+  });
+
   it("reads a content in pieces", async () => {
     const content = "0123456789";
     const { service } = testService([

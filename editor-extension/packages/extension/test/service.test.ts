@@ -80,6 +80,16 @@ describe("Service", () => {
     await expect(started).rejects.toThrow(/exit code 2.*no such flag/);
   });
 
+  it("knows of a connection that its service is gone", async () => {
+    const { service, services } = testService([{}]);
+    const connection = await service.ensure();
+    expect(connection.over).toBe(false);
+    services[0]?.crash();
+    await connection.ended;
+    expect(connection.over).toBe(true);
+    await service.stop();
+  });
+
   it("says the last words of a program that is gone before it was asked", async () => {
     const child = {
       stdin: new PassThrough().destroy(),

@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
 import type { Artifacts } from "../model/artifacts.js";
 import { dump } from "../model/hex.js";
+import { name } from "../model/shown.js";
 
 /** The scheme of artifacts as files; a publication's uri is its file's. */
 export const artifactScheme = "caisson-artifact";
@@ -95,20 +96,19 @@ export class HexDocuments implements vscode.TextDocumentContentProvider {
 /** Opens an artifact in the way that its kind is looked at. */
 export async function openArtifact(caisson: Caisson, artifact: Artifact): Promise<void> {
   const uri = vscode.Uri.parse(artifact.uri);
-  const { kind } = await caisson.service.request("artifact/preview", {
-    id: artifact.id,
-    maxBytes: 1,
-  });
-  switch (kind) {
+  switch (await caisson.artifacts.viewOf(artifact)) {
     case "markdown":
       await vscode.commands.executeCommand("markdown.showPreview", uri);
       break;
-    case "binary":
+    case "hex":
       await vscode.window.showTextDocument(uri.with({ scheme: hexScheme }), { preview: true });
       break;
-    default:
-      // Images and text are what the editor knows by their names.
+    case "image":
       await vscode.commands.executeCommand("vscode.open", uri);
+      break;
+    case "text":
+      // As text whatever it is called: other editors may run what is in it.
+      await vscode.commands.executeCommand("vscode.openWith", uri, "default", { preview: true });
   }
 }
 
@@ -119,6 +119,8 @@ export async function compareArtifacts(a: Artifact, b: Artifact): Promise<void> 
     "vscode.diff",
     vscode.Uri.parse(older.uri),
     vscode.Uri.parse(newer.uri),
-    older.name === newer.name ? `${older.name} (versions)` : `${older.name} ↔ ${newer.name}`,
+    older.name === newer.name
+      ? `${name(older.name)} (versions)`
+      : `${name(older.name)} ↔ ${name(newer.name)}`,
   );
 }

@@ -4,12 +4,12 @@ import type { Caisson } from "../caisson.js";
 import { idOf, isAlive } from "../model/processes.js";
 import { message, name, withoutIcons } from "../model/shown.js";
 import { nameOf, status } from "../model/words.js";
-import { serviceError } from "../service/errors.js";
+import { ServiceError, serviceError } from "../service/errors.js";
 import { compareArtifacts, openArtifact } from "./artifactFiles.js";
 import type { DoctorReport } from "./doctor.js";
 import { type EnvironmentFiles, type FileTree, pickEnvironmentFile } from "./environmentFiles.js";
 import { currentFolder, keyOf, pickFolder } from "./folders.js";
-import { openingEnvironment } from "./progress.js";
+import { openingEnvironment, waitingFor } from "./progress.js";
 import { reporting } from "./report.js";
 import { selected } from "./selected.js";
 import { folderName, type SessionTree } from "./sessionTree.js";
@@ -47,7 +47,7 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     "process.openSelected": async () =>
       withProcess(caisson, await selected(parts.processView), (process) => terminals.show(process)),
     "process.stop": async (p) =>
-      withProcess(caisson, p, (process) => caisson.processes.stop(process), isAlive),
+      withProcess(caisson, p, (process) => stopProcess(caisson, process), isAlive),
     "process.signal": async (p) =>
       withProcess(caisson, p, (process) => sendSignal(caisson, process), isAlive),
     "process.copyOutput": async (p) =>
@@ -60,7 +60,8 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     "artifact.delete": async (a) => deleteArtifact(caisson, await oneArtifact(caisson, a)),
     "environment.openFile": () => openEnvironmentFile(parts),
     refresh: async () => refresh(parts),
-    restartService: () => caisson.service.restart(),
+    restartService: async () =>
+      waitingFor("Caisson restarts its service", () => caisson.service.restart()),
     openConfiguration: () => openConfiguration(caisson),
     showDoctorReport: () => parts.doctor.show(),
     showLog: async () => caisson.log.show(),
@@ -94,9 +95,8 @@ async function chooseEnvironment(caisson: Caisson): Promise<void> {
     return;
   }
   if (!profile.valid) {
-    throw Object.assign(
-      new Error(profile.problem ?? `The profile ${profile.name} cannot be used.`),
-    );
+    const problem = profile.problem ?? `The profile ${profile.name} cannot be used.`;
+    throw new ServiceError(problem, { kind: "configInvalid" });
   }
   const session = await openingEnvironment(`Opening ${profile.name}`, (options) =>
     caisson.sessions.openNew(keyOf(folder), { profile: profile.name, ...options }),
@@ -226,7 +226,7 @@ async function closeSession(caisson: Caisson, session: Session): Promise<void> {
       "Close",
     )
   ) {
-    await caisson.sessions.close(session.id);
+    await waitingFor(`Closing ${session.profile}`, () => caisson.sessions.close(session.id));
   }
 }
 
@@ -236,7 +236,7 @@ async function deleteSession(caisson: Caisson, session: Session): Promise<void> 
     return;
   }
   try {
-    await caisson.sessions.delete(session.id);
+    await waitingFor(`Deleting ${session.profile}`, () => caisson.sessions.delete(session.id));
   } catch (thrown) {
     const error = serviceError(thrown);
     if (error.kind !== "backendUnavailable") {
@@ -298,6 +298,7 @@ async function pickProcess(
   caisson: Caisson,
   suits: (process: Process) => boolean,
 ): Promise<Process | undefined> {
+  await caisson.sessions.ready();
   const items = caisson.sessions
     .list()
     .flatMap((session) => caisson.processes.ofSession(session.id))
@@ -309,6 +310,11 @@ async function pickProcess(
     }));
   const placeHolder = items.length === 0 ? "No process" : "Choose a process";
   return (await vscode.window.showQuickPick(items, { placeHolder }))?.process;
+}
+
+async function stopProcess(caisson: Caisson, process: Process): Promise<void> {
+  const title = withoutIcons(`Stopping ${nameOf(process)}`);
+  await waitingFor(title, () => caisson.processes.stop(process));
 }
 
 async function sendSignal(caisson: Caisson, process: Process): Promise<void> {
@@ -335,6 +341,9 @@ async function oneArtifact(caisson: Caisson, argument: unknown): Promise<Artifac
   if (isArtifact(argument)) {
     return argument;
   }
+  if (caisson.artifacts.list().length === 0) {
+    await caisson.artifacts.load(); // perhaps nothing needed the service yet
+  }
   const items = caisson.artifacts.list().map((artifact) => ({
     label: withoutIcons(name(artifact.name)),
     description: withoutIcons(name(artifact.source.path)),
@@ -352,7 +361,7 @@ async function saveArtifact(caisson: Caisson, artifact: Artifact): Promise<void>
   const folder = currentFolder()?.uri;
   const target = await vscode.window.showSaveDialog({
     ...(folder === undefined ? {} : { defaultUri: vscode.Uri.joinPath(folder, artifact.name) }),
-    title: `Save ${artifact.name}`,
+    title: `Save ${name(artifact.name)}`,
   });
   if (target === undefined) {
     return;
@@ -388,13 +397,13 @@ async function pickOther(caisson: Caisson, first: Artifact): Promise<Artifact | 
       description: new Date(artifact.createdAt).toLocaleString(),
       artifact,
     }));
-  const placeHolder = `Compare ${first.name} with`;
+  const placeHolder = `Compare ${name(first.name)} with`;
   return (await vscode.window.showQuickPick(items, { placeHolder }))?.artifact;
 }
 
 async function deleteArtifact(caisson: Caisson, artifact: Artifact): Promise<void> {
   const detail = "The file in the environment stays; this copy of it goes.";
-  if (await confirmed(`Delete the artifact ${artifact.name}?`, detail, "Delete")) {
+  if (await confirmed(`Delete the artifact ${name(artifact.name)}?`, detail, "Delete")) {
     await caisson.artifacts.delete(artifact);
   }
 }

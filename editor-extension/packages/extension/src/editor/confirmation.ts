@@ -30,8 +30,8 @@ export class Confirmations implements vscode.TextDocumentContentProvider, vscode
   constructor(private readonly caisson: Caisson) {
     caisson.confirm = (connection) => {
       connection.onRequest("guard/confirm", (params, token) => {
-        // Whoever asked may have given up while another question was open.
-        const gone = () => token.isCancellationRequested;
+        // Whoever asked may have given up, or ended, while a question was open.
+        const gone = () => token.isCancellationRequested || connection.over;
         const answer = this.last.then(() =>
           gone() ? { decision: "deny" as const } : this.ask(params, gone),
         );

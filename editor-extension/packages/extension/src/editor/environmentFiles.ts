@@ -1,6 +1,7 @@
 import type { FileInfo, Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import { type Caisson, settings } from "../caisson.js";
+import { name, withoutIcons } from "../model/shown.js";
 import { serviceError } from "../service/errors.js";
 
 /** The scheme of the files of environments: caisson-env:/<session>/<path below its root>. */
@@ -217,7 +218,7 @@ export class FileTree implements vscode.TreeDataProvider<FileNode> {
       node.uri,
       folder ? vscode.TreeItemCollapsibleState.Collapsed : vscode.TreeItemCollapsibleState.None,
     );
-    item.label = node.name;
+    item.label = name(node.name);
     item.contextValue = folder ? "environmentFolder" : "environmentFile";
     if (!folder) {
       item.command = { command: "vscode.open", title: "Open", arguments: [node.uri] };
@@ -255,8 +256,8 @@ export async function pickEnvironmentFile(
     () => open,
     (found) => {
       picker.items = found.map(({ uri, path }) => ({
-        label: path.split("/").at(-1) ?? path,
-        description: path,
+        label: withoutIcons(name(path.split("/").at(-1) ?? path)),
+        description: withoutIcons(name(path)),
         iconPath: vscode.ThemeIcon.File,
         resourceUri: uri,
         uri,

@@ -13,14 +13,25 @@ export function openingEnvironment(
     title: message(title),
     cancellable: true,
   };
-  return vscode.window.withProgress(shown, (progress, token) =>
-    open({
-      token,
-      progress: (step) => {
-        if (step.message !== undefined) {
-          progress.report({ message: message(step.message) });
-        }
-      },
-    }),
-  );
+  return vscode.window.withProgress(shown, async (progress, token) => {
+    try {
+      return await open({
+        token,
+        progress: (step) => {
+          if (step.message !== undefined) {
+            progress.report({ message: message(step.message) });
+          }
+        },
+      });
+    } catch (thrown) {
+      // However it ended: who cancelled it knows.
+      throw token.isCancellationRequested ? new vscode.CancellationError() : thrown;
+    }
+  });
+}
+
+/** Says in the status bar what is done as long as it takes. */
+export function waitingFor<T>(title: string, work: () => Promise<T>): Thenable<T> {
+  const shown = { location: vscode.ProgressLocation.Window, title: message(title) };
+  return vscode.window.withProgress(shown, work);
 }

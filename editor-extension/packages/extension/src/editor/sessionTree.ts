@@ -39,9 +39,10 @@ export class SessionTree implements vscode.TreeDataProvider<Session> {
     item.description = [
       session.profile,
       stateOf(session, service),
+      // What a narrow side bar or the actions of the line cover first stands last.
+      here ? "here" : "",
       // There is room for the one or the other.
       service === "running" ? age(session.createdAt, Date.now()) : "",
-      here ? "here" : "",
     ]
       .filter((word) => word !== "")
       .join(" · ");

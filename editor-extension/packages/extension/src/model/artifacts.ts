@@ -6,6 +6,9 @@ import type { Service } from "../service/service.js";
 /** How many bytes one read of an artifact asks for. */
 const chunk = 8 << 20;
 
+/** How an artifact is looked at: as rendered, as an image, as text, or as its bytes. */
+export type View = "markdown" | "image" | "text" | "hex";
+
 /** What the sessions published. */
 export class Artifacts implements Disposable {
   private readonly all = new Map<string, Artifact>();
@@ -38,6 +41,25 @@ export class Artifacts implements Disposable {
   /** The publication of that uri. */
   get(uri: string): Artifact | undefined {
     return this.all.get(uri);
+  }
+
+  /**
+   * How the artifact is looked at. What its bytes are the content says, which several
+   * publications may have; which sort of text they are, its own name.
+   */
+  async viewOf(artifact: Artifact): Promise<View> {
+    const { kind } = await this.service.request("artifact/preview", {
+      id: artifact.id,
+      maxBytes: 1,
+    });
+    switch (kind) {
+      case "binary":
+        return "hex";
+      case "image":
+        return "image";
+      default:
+        return artifact.mediaType === "text/markdown" ? "markdown" : "text";
+    }
   }
 
   /** The content, or its beginning. */

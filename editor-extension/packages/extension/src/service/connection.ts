@@ -58,6 +58,11 @@ export class Connection {
   /** Fires once, when the service is gone. */
   readonly ended: Promise<End>;
 
+  /** Whether it is gone: what it asked for nobody waits for any more. */
+  get over(): boolean {
+    return this.gone !== undefined;
+  }
+
   private readonly output = new Emitter<string>();
   /** Each piece of text that the service wrote to stderr. */
   readonly onStderr = this.output.event;
