@@ -43,10 +43,12 @@ type world struct {
 	// refuse and lose are what the next calls of tools fail with: before they did
 	// anything, and after.
 	refuse, lose []error
-	called       []string      // tools, in order
-	timeout      time.Duration // of the last call
-	jobs         []ranJob      // in order
-	startErr     error
+	// described is how often an environment was asked for its tools.
+	described int
+	called    []string      // tools, in order
+	timeout   time.Duration // of the last call
+	jobs      []ranJob      // in order
+	startErr  error
 }
 
 // place is one environment of the world.
@@ -245,6 +247,7 @@ func (e *doubleEnvironment) Info() backends.Info {
 }
 
 func (e *doubleEnvironment) Tools(context.Context) ([]tool.Description, error) {
+	e.w.set(func() { e.w.described++ })
 	if e.kind == profile.WASM {
 		return []tool.Description{{Name: "lint", Group: tool.GroupPlugins}}, nil
 	}

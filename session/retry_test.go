@@ -41,7 +41,11 @@ func TestRetriesOfCalls(t *testing.T) {
 			s := r.start()
 			v := s.open(session.OpenRequest{Workspace: r.folder})
 			s.call(v.ID, "write_file", `{"path":"a","content":"x"}`)
-			r.world.set(func() { r.world.called, r.world.refuse, r.world.lose = nil, test.refuse, test.lose })
+			var described int
+			r.world.set(func() {
+				r.world.called, r.world.refuse, r.world.lose = nil, test.refuse, test.lose
+				described = r.world.described
+			})
 			_, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: test.tool, Arguments: []byte(`{"path":"a","content":"y"}`)})
 			if test.kind == "" && err != nil {
 				t.Errorf("failed: %v", err)
@@ -50,6 +54,10 @@ func TestRetriesOfCalls(t *testing.T) {
 				t.Errorf("got %v, want %s", err, test.kind)
 			}
 			r.world.set(func() {
+				// An answer about a call that is lost must not wait for another connection.
+				if writes := test.tool == "write_file" || test.tool == "bash"; writes && r.world.described != described {
+					t.Error("the environment was asked for its tools")
+				}
 				if got := len(r.world.called); got != test.calls {
 					t.Errorf("called %d times (%v), want %d", got, r.world.called, test.calls)
 				}
