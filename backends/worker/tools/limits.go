@@ -45,7 +45,7 @@ const (
 	maxHints = 10
 	// editTries is how often an edit starts again when somebody else changes the
 	// file meanwhile.
-	editTries = 3
+	editTries = 10
 	// writeLocks is how many writes may go on at once.
 	writeLocks = 32
 
