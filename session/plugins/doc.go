@@ -37,6 +37,10 @@ const (
 	// comparisons or the like: about half a second. A schema may ask for more than
 	// any machine could do.
 	maxEffort = 8_000_000
+	// uniqueEffort is what it takes to compare a value with all others of a list, whose
+	// names are sorted for it, and mostDigits more than the digits of any number.
+	uniqueEffort = 4
+	mostDigits   = 70
 	// bytesEffort is how many bytes of messages are as much work as a comparison.
 	bytesEffort = 32
 	// saysLittle is what a message has beside texts, and saysNumbers what it has where

@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -23,6 +24,7 @@ type part struct {
 	at      string // JSON pointer to it
 	own     int    // what it takes that looks no further, at each member of a value
 	says    int    // bytes of what it says of a value, without the value
+	numbers int    // how many a number is compared with
 	program int    // instructions of its pattern
 	names   int    // instructions of its patterns of names
 	target  *jsonschema.Schema
@@ -57,6 +59,26 @@ func size(v any) int {
 	case map[string]any:
 		for name, e := range v {
 			n += len(name)/32 + size(e)
+		}
+	}
+	return n
+}
+
+// digits is what numbers take beside being values: they are compared as fractions, which
+// are reduced, and that of 1e-300 has a thousand bits.
+func digits(v any) int {
+	n := 0
+	switch v := v.(type) {
+	case float64:
+		_, exponent := math.Frexp(v)
+		n = max(exponent, -exponent) / 16
+	case []any:
+		for _, e := range v {
+			n += digits(e)
+		}
+	case map[string]any:
+		for _, e := range v {
+			n += digits(e)
 		}
 	}
 	return n
@@ -113,11 +135,16 @@ func (c *count) write(said words) { c.left -= said.all / bytesEffort }
 // if that fails. It ends early where nothing is left.
 func (c *count) check(s *jsonschema.Schema, v any, level int) words {
 	p := c.parts[s]
-	if c.left -= size(v); level > maxLevels {
+	if c.left -= size(v) + digits(v); level > maxLevels {
 		c.left = -1
+	}
+	if s.UniqueItems {
+		c.left -= uniqueEffort * size(v)
 	}
 	members, own := 0, p.says
 	switch v := v.(type) {
+	case float64:
+		c.left -= p.numbers * (1 + digits(v))
 	case string:
 		c.left -= p.program * (len(v) / 8)
 		if s.MinLength != nil || s.MaxLength != nil || s.Pattern != "" {

@@ -273,6 +273,32 @@ func TestWhatACheckSaysIsBounded(t *testing.T) {
 	}
 }
 
+// Numbers are compared as fractions, which takes long for those with many digits.
+func TestNumbersCount(t *testing.T) {
+	numbers := func(n int, of string) string {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf(of, i+1)
+		}
+		return strings.Join(all, ",")
+	}
+	const tiny, usual = "%de-300", "%d.25"
+	for name, test := range map[string]struct{ schema, x string }{
+		"compared": {`{"items":{"enum":[` + numbers(2000, tiny) + `]}}`, numbers(300, tiny)},
+		"limited":  {`{"items":{"anyOf":[` + strings.Repeat(`{"maximum":1e-305},`, 50) + `true]}}`, numbers(2000, tiny)},
+		"unique":   {`{"allOf":[` + strings.Repeat(`{"uniqueItems":true},`, 5) + `true]}`, numbers(50_000, tiny)},
+	} {
+		s := compile(t, `{"properties":{"x":`+test.schema+`}}`)
+		if fault, err := s.Check(json.RawMessage(`{"x":[` + test.x + `]}`)); tool.KindOf(err) != tool.InvalidParams {
+			t.Errorf("%s: fault %v, error %v", name, fault, err)
+		}
+	}
+	s := compile(t, `{"properties":{"x":{"uniqueItems":true,"items":{"minimum":0.5,"maximum":1e6,"not":{"enum":[`+numbers(50, usual)+`]}}}}}`)
+	if fault, err := s.Check(json.RawMessage(`{"x":[` + numbers(20_000, "%d.125") + `]}`)); err != nil || fault != nil {
+		t.Errorf("usual numbers: %v, %v", fault, err)
+	}
+}
+
 // Arguments of an ordinary size fit.
 func TestCheckTakesMuch(t *testing.T) {
 	s := compile(t, `{"type":"object","properties":{"text":{"type":"string"},"rows":{"items":{"type":"object","required":["a"],"properties":{

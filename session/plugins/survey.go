@@ -66,8 +66,12 @@ func (s *surveyor) schema(schema *jsonschema.Schema, at string) error {
 		return fmt.Errorf("has names of more than %d characters within each other at %s", maxPointer, clip(at))
 	}
 	p := &part{at: at, own: 10 + len(schema.Enum), says: saysLittle}
-	if schema.MultipleOf != nil || schema.Minimum != nil || schema.Maximum != nil || schema.ExclusiveMinimum != nil || schema.ExclusiveMaximum != nil {
-		p.says = saysNumbers
+	for _, limit := range []*float64{schema.MultipleOf, schema.Minimum, schema.Maximum, schema.ExclusiveMinimum, schema.ExclusiveMaximum} {
+		if limit != nil {
+			p.says = saysNumbers
+			p.numbers++
+			p.own += digits(*limit)
+		}
 	}
 	// texts are compared with names, or told in quotes.
 	texts := func(lists ...[]string) {
@@ -95,7 +99,13 @@ func (s *surveyor) schema(schema *jsonschema.Schema, at string) error {
 		values = append(values, *schema.Const)
 	}
 	for _, v := range values {
-		p.own += size(v)
+		switch v.(type) {
+		case float64:
+			p.numbers++
+		case []any, map[string]any:
+			p.own += size(v) * mostDigits // of what is compared with its numbers
+		}
+		p.own += size(v) + digits(v)
 		p.says += 1 + text(v)
 	}
 	for _, dependencies := range []map[string][]string{schema.DependentRequired, schema.DependencyStrings} {
