@@ -188,6 +188,16 @@ describe("in a real workbench", () => {
       .waitFor();
   });
 
+  it("shows the files of the environment, and what links lead to", async () => {
+    const command = "mkdir deep; echo x > deep/inner.txt; ln -s deep linked";
+    await agent.call(session, "bash", { command });
+    await window.section("Environment Files").locator(".pane-header").click();
+    await window.command("Caisson: Refresh");
+    await window.row("Environment Files", "linked").click();
+    await window.row("Environment Files", "inner.txt").waitFor();
+    await window.section("Environment Files").locator(".pane-header").click();
+  });
+
   it("edits a file of the environment in place, where a person wants that", async () => {
     await window.command("View: Close Editor");
     await agent.configure("caisson.environmentFiles.editable", true);

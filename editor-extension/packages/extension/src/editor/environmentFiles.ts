@@ -39,17 +39,26 @@ export class EnvironmentFiles implements vscode.FileSystemProvider {
   }
 
   async readDirectory(uri: vscode.Uri): Promise<[string, vscode.FileType][]> {
-    const entries = await this.list(uri);
-    return entries.map((file) => [file.name, typeOf(file)]);
-  }
-
-  /** A folder's entries with all that is known of them. */
-  async list(uri: vscode.Uri): Promise<FileInfo[]> {
     const { entries } = await this.ask(uri, "fs/readDirectory", (sessionId, path) => ({
       sessionId,
       path,
     }));
-    return entries;
+    return Promise.all(
+      entries.map(async (file): Promise<[string, vscode.FileType]> => {
+        const link = file.type === "symlink";
+        return [file.name, link ? await this.typeOfLink(uri, file.name) : typeOf(file)];
+      }),
+    );
+  }
+
+  /** A link is a folder where it leads to one; one that leads nowhere is no file either. */
+  private async typeOfLink(folder: vscode.Uri, name: string): Promise<vscode.FileType> {
+    try {
+      const { type } = await this.stat(vscode.Uri.joinPath(folder, name));
+      return type | vscode.FileType.SymbolicLink;
+    } catch {
+      return vscode.FileType.SymbolicLink;
+    }
   }
 
   async readFile(uri: vscode.Uri): Promise<Uint8Array> {
@@ -151,10 +160,14 @@ function typeOf(file: FileInfo): vscode.FileType {
     case "directory":
       return vscode.FileType.Directory;
     case "symlink":
-      return vscode.FileType.SymbolicLink | vscode.FileType.File;
+      return vscode.FileType.SymbolicLink;
     default:
       return vscode.FileType.Unknown;
   }
+}
+
+function isFolder(type: vscode.FileType): boolean {
+  return (type & vscode.FileType.Directory) !== 0;
 }
 
 /** An entry of the view of files. */
@@ -206,14 +219,13 @@ export class FileTree implements vscode.TreeDataProvider<FileNode> {
       name,
       type,
     }));
-    const folder = (n: FileNode) => n.type === vscode.FileType.Directory;
     return nodes.sort(
-      (a, b) => Number(folder(b)) - Number(folder(a)) || a.name.localeCompare(b.name),
+      (a, b) => Number(isFolder(b.type)) - Number(isFolder(a.type)) || a.name.localeCompare(b.name),
     );
   }
 
   getTreeItem(node: FileNode): vscode.TreeItem {
-    const folder = node.type === vscode.FileType.Directory;
+    const folder = isFolder(node.type);
     const item = new vscode.TreeItem(
       node.uri,
       folder ? vscode.TreeItemCollapsibleState.Collapsed : vscode.TreeItemCollapsibleState.None,
@@ -287,10 +299,10 @@ async function collect(
         uri: vscode.Uri.joinPath(folder.uri, name),
         path: folder.path === "" ? name : `${folder.path}/${name}`,
       };
-      if (type !== vscode.FileType.Directory) {
+      if (!isFolder(type)) {
         found.push(entry);
-      } else if (!skipped.has(name)) {
-        folders.push(entry);
+      } else if (type === vscode.FileType.Directory && !skipped.has(name)) {
+        folders.push(entry); // not by a link, which may lead round in a circle
       }
     }
     if (wanted()) {
