@@ -40,7 +40,7 @@ func narrow(t *testing.T, s *sshtest.Server, rate int) *sshtest.Server {
 			return // the test is over
 		}
 		defer client.Close()
-		server, err := net.Dial("tcp", s.Addr) //nolint:noctx // loopback does not block
+		server, err := net.Dial("tcp", s.Addr)
 		if err != nil {
 			t.Error(err)
 			return
