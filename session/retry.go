@@ -116,9 +116,9 @@ func (s *live) ending() bool {
 	return s.over
 }
 
-// reads reports whether the tool of the name only reads. Of those that every far end
-// has and that do more than that nobody is asked: the answer would need a connection,
-// and whoever waits for it has just lost one.
+// reads reports whether the tool of the name only reads, as the environment describes it.
+// Of the workspace tools that change something it is known that they do not: to ask would
+// have the caller, whose connection was just lost, wait for the next one.
 func (p *place) reads(name string) func(ctx context.Context, env backends.Environment) bool {
 	return func(ctx context.Context, env backends.Environment) bool {
 		switch name {
