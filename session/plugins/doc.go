@@ -38,9 +38,11 @@ const (
 	// any machine could do.
 	maxEffort = 8_000_000
 	// uniqueEffort is what it takes to compare a value with all others of a list, whose
-	// names are sorted for it, and mostDigits more than the digits of any number.
+	// names are sorted for it, numberEffort to compare two numbers as fractions, and
+	// mostDigits what those with the most digits take beside.
 	uniqueEffort = 4
-	mostDigits   = 70
+	numberEffort = 6
+	mostDigits   = 20
 	// bytesEffort is how many bytes of messages are as much work as a comparison.
 	bytesEffort = 32
 	// saysLittle is what a message has beside texts, and saysNumbers what it has where

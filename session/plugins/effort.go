@@ -71,7 +71,7 @@ func digits(v any) int {
 	switch v := v.(type) {
 	case float64:
 		_, exponent := math.Frexp(v)
-		n = max(exponent, -exponent) / 16
+		n = max(exponent, -exponent) / 64
 	case []any:
 		for _, e := range v {
 			n += digits(e)
@@ -144,7 +144,7 @@ func (c *count) check(s *jsonschema.Schema, v any, level int) words {
 	members, own := 0, p.says
 	switch v := v.(type) {
 	case float64:
-		c.left -= p.numbers * (1 + digits(v))
+		c.left -= p.numbers * (numberEffort + digits(v))
 	case string:
 		c.left -= p.program * (len(v) / 8)
 		if s.MinLength != nil || s.MaxLength != nil || s.Pattern != "" {
