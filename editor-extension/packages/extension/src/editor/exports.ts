@@ -2,6 +2,7 @@ import type { Artifact, ProcessEventParams, Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { CaissonApi } from "../api.js";
 import type { Caisson } from "../caisson.js";
+import { ServiceError } from "../service/errors.js";
 import { folderOfCall, keyOf } from "./folders.js";
 
 /** What other extensions get. */
@@ -14,7 +15,6 @@ export function exportedApi(caisson: Caisson): CaissonApi {
     caisson.processes.onEvent((event) => processes.fire(event)),
     caisson.artifacts.onDidPublish(({ artifact }) => artifacts.fire(artifact)),
   );
-  const idOf = (session: Session | string) => (typeof session === "string" ? session : session.id);
   return {
     version: 1,
     onProcess: processes.event,
@@ -41,4 +41,15 @@ export function exportedApi(caisson: Caisson): CaissonApi {
       return (await caisson.service.request("process/start", params)).process;
     },
   };
+}
+
+/** The id of what an extension, perhaps one without types, gives as a session. */
+function idOf(session: Session | string): string {
+  const id = typeof session === "string" ? session : session?.id;
+  if (typeof id !== "string") {
+    throw new ServiceError("A session, or its id, is missing.", {
+      hint: "Give what open resolved to.",
+    });
+  }
+  return id;
 }
