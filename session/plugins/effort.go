@@ -15,8 +15,9 @@ import (
 // with the value, and told again by all that led there, also where another alternative
 // makes it right.
 type effort struct {
-	root  *jsonschema.Schema
-	parts map[*jsonschema.Schema]*part
+	root   *jsonschema.Schema
+	parts  map[*jsonschema.Schema]*part
+	places map[string]*jsonschema.Schema // by JSON pointer
 }
 
 // part is what is known of one schema object.

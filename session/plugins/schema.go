@@ -94,14 +94,14 @@ func (s *Schema) Check(arguments json.RawMessage) (*Fault, error) {
 		return nil, tool.Errorf(tool.InvalidParams, "to check the arguments against the schema of the tool would take too much: they are too large, or it has too many alternatives").WithPath("arguments")
 	}
 	if err := s.resolved.Validate(v); err != nil {
-		return faultOf(err), nil
+		return s.faultOf(err), nil
 	}
 	return nil, nil
 }
 
 // faultOf reads what the library says, level by level: each one names the schema that
 // it was at by its JSON pointer, and wraps what the next one says.
-func faultOf(err error) *Fault {
+func (s *Schema) faultOf(err error) *Fault {
 	var path strings.Builder
 	above := ""
 	for {
@@ -119,7 +119,45 @@ func faultOf(err error) *Fault {
 		err = inner
 	}
 	text := strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", "; ")
+	if at := s.effort.places[above]; at != nil {
+		text = spelled(text, at)
+	}
 	return &Fault{clip(path.String()), clip(strings.ReplaceAll(text, "<anonymous schema>", "…"))}
+}
+
+// spelled says which schemas a value should have fitted, or not, where the library says
+// that it did not and no more.
+func spelled(text string, at *jsonschema.Schema) string {
+	keyword, said, _ := strings.Cut(text, ": ")
+	switch {
+	case keyword == "oneOf" && strings.HasPrefix(said, "validated"):
+		return "oneOf: must fit only one of " + written(at.OneOf...)
+	case keyword == "oneOf":
+		return "oneOf: must fit one of " + written(at.OneOf...)
+	case keyword == "not" && written(at.Not) == "true": // which is what false is
+		return "nothing may be there"
+	case keyword == "not":
+		return "not: must not fit " + written(at.Not)
+	case keyword == "contains":
+		return "contains: must have an item that fits " + written(at.Contains)
+	}
+	return text
+}
+
+// written is schemas as JSON, as far as there is room for each.
+func written(all ...*jsonschema.Schema) string {
+	texts := make([]string, len(all))
+	for i, s := range all {
+		text, err := json.Marshal(s)
+		if err != nil {
+			text = []byte("…") // it came as JSON
+		}
+		if room := maxFault / (len(all) + 1); len(text) > room {
+			text = append([]byte(strings.ToValidUTF8(string(text[:room]), "")), "…"...)
+		}
+		texts[i] = string(text)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // into is where a step from one schema to another leads to in the value, "" for the

@@ -31,7 +31,11 @@ func TestCheck(t *testing.T) {
 			"pair": {"prefixItems": [true, {"type": "string"}]},
 			"more": {"additionalProperties": {"type": "string"}},
 			"a/b~": {"type": "string"},
-			"free": {"$ref": "#/$defs/any"}
+			"free": {"$ref": "#/$defs/any"},
+			"one": {"oneOf": [{"required": ["text"]}, {"required": ["file"]}]},
+			"some": {"contains": {"type": "string"}},
+			"gone": false,
+			"none": {"not": {"enum": ["a", "b"]}}
 		},
 		"$defs": {"row": {"type": "object", "properties": {"n": {"type": "integer"}, "rows": {"items": {"$ref": "#/$defs/row"}}}}, "any": true}
 	}`
@@ -49,6 +53,11 @@ func TestCheck(t *testing.T) {
 		"an element":          {`"pair":[1,2]`, `/pair/1: type: 2 has type "integer", want "string"`},
 		"any member":          {`"more":{"x":1}`, `/more/*: type: 1 has type "integer", want "string"`},
 		"a name with signs":   {`"a/b~":1`, `/a~1b~0: type`},
+		"nothing of two":      {`"one":{}`, `/one: oneOf: must fit one of {"required":["text"]}, {"required":["file"]}`},
+		"both of two":         {`"one":{"text":1,"file":1}`, `/one: oneOf: must fit only one of {"required":["text"]}, {"required":["file"]}`},
+		"no such element":     {`"some":[1]`, `/some: contains: must have an item that fits {"type":"string"}`},
+		"what it may not be":  {`"none":"a"`, `/none: not: must not fit {"enum":["a","b"]}`},
+		"what is never right": {`"gone":1`, "/gone: nothing may be there"},
 		"alternatives":        {`"size":0`, "/size: anyOf: did not validate against any of [… …]:; validating /properties/size/anyOf/0: minimum"},
 	}
 	s := compile(t, schema)

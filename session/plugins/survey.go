@@ -18,7 +18,6 @@ type surveyor struct {
 	*effort
 	draft7   bool
 	order    []*jsonschema.Schema
-	places   map[string]*jsonschema.Schema
 	anchors  map[string]*jsonschema.Schema
 	programs int
 }
@@ -26,8 +25,8 @@ type surveyor struct {
 // survey looks at all of a schema.
 func survey(root *jsonschema.Schema) (*effort, error) {
 	s := surveyor{
-		effort: &effort{root, map[*jsonschema.Schema]*part{}},
-		places: map[string]*jsonschema.Schema{}, anchors: map[string]*jsonschema.Schema{},
+		effort:  &effort{root, map[*jsonschema.Schema]*part{}, map[string]*jsonschema.Schema{}},
+		anchors: map[string]*jsonschema.Schema{},
 	}
 	// The library knows one way to write each, and says so when it checks a value.
 	switch draft := strings.TrimSuffix(root.Schema, "#"); strings.Replace(draft, "http://", "https://", 1) {
