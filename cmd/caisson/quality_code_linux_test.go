@@ -159,7 +159,8 @@ func testProgramsUnderGuard(t *testing.T) {
 	w = constrained("short", protocol.Constraints{Timeout: protocol.Duration(time.Second)})
 	began := time.Now()
 	expect(w, `bash({"command":"sleep 60"})`, "bash timeout", "code.run")
-	if took := time.Since(began); took < time.Second || took > 3*time.Second {
+	// With the moment more that only commands have which give up by themselves it took six.
+	if took := time.Since(began); took < time.Second || took >= 6*time.Second {
 		t.Errorf("a program of one second took %v", took)
 	}
 }
