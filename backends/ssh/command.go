@@ -190,7 +190,7 @@ func (e *notStarted) refused() bool { return e.result.Code == exitNotExecutable 
 
 // said is what a command printed, as far as it tells something, on one line.
 func said(r connection.Result) string {
-	text := strings.Join(strings.Fields(r.Stderr), " ")
+	text := strings.Join(strings.Fields(death(r.Stderr)), " ")
 	if text == "" {
 		text = strings.Join(strings.Fields(string(r.Stdout)), " ")
 	}
@@ -210,9 +210,29 @@ func said(r connection.Result) string {
 	return "“" + strings.ToValidUTF8(text, "�") + "”"
 }
 
-// explain adds what to do to the refusal of a machine's disk.
+// death is why a worker died, where its runtime says so before it shows where, at
+// length; else all of the text.
+func death(text string) string {
+	var why strings.Builder
+	died := false
+	for line := range strings.Lines(text) {
+		fatal := strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "panic: ")
+		if fatal || strings.HasPrefix(line, "runtime: ") {
+			why.WriteString(line)
+		}
+		died = died || fatal
+	}
+	if !died {
+		return text
+	}
+	return why.String()
+}
+
+// explain adds what to do to the refusal of a machine's disk, or of its system.
 func explain(e *tool.Error, output string) *tool.Error {
 	switch {
+	case strings.Contains(output, "max user processes"), strings.Contains(output, "Resource temporarily unavailable"):
+		return e.WithHint("the account may not have more processes and threads on that machine: end some, or raise its limit (ulimit -u)")
 	case strings.Contains(output, "No space left"), strings.Contains(output, "quota"):
 		return e.WithHint("the disk, or the account's share of it, is full on that machine: make room there")
 	case strings.Contains(output, "Read-only file system"):

@@ -310,6 +310,7 @@ func (c *channel) end() error {
 	}
 	failure := tool.Errorf(tool.BackendUnavailable, "the attach command on %s ended with %s: %s", c.machine.name, exit, said).
 		WithHint("look at the worker's log in the environment's directory on that machine")
+	failure = explain(failure, said)
 	failure.Retryable = exit.Signal != "" // somebody ended it: another one is as good
 	return failure
 }

@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -244,8 +245,7 @@ func (b *Backend) placeIn(ctx context.Context, m machine, c candidate, file remo
 		return placement{}, err
 	}
 	if result.Code != 0 {
-		result.Stderr = "" // it said why on its output
-		return placement{}, &unfit{said(result)}
+		return placement{}, &unfit{answered(result)}
 	}
 	placed := placement{program: path.Join(dir, workerName), sum: file.Sum}
 	err = m.verify(ctx, placed)
@@ -283,11 +283,20 @@ func (m machine) probe(ctx context.Context, dir string) error {
 	if err != nil || result.Code == 0 {
 		return err
 	}
-	result.Stderr = "" // as in placeIn
 	if result.Code == exitNotExecutable {
+		result.Stderr = "" // it said why on its output
 		return &unfit{noexec(result)}
 	}
-	return &unfit{said(result)}
+	return &unfit{answered(result)}
+}
+
+// answered is why a script that tells so on its output has failed; what startup files
+// say beside that counts only where there is nothing else.
+func answered(result connection.Result) string {
+	if len(bytes.TrimSpace(result.Stdout)) > 0 {
+		result.Stderr = ""
+	}
+	return said(result)
 }
 
 func noexec(result connection.Result) string {

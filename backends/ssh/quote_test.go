@@ -4,6 +4,9 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/caisson-dev/caisson/backends/ssh/connection"
+	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // shells are those that a machine's account may have, where they are installed.
@@ -61,5 +64,29 @@ func TestScripts(t *testing.T) {
 		if !strings.HasPrefix(string(out), "the-mark\n") || strings.Contains(string(out), "not found") {
 			t.Errorf("%s: %v: %s", shell, err, out)
 		}
+	}
+}
+
+// What a command said is told where it says the most.
+func TestSaid(t *testing.T) {
+	const died = "runtime: failed to create new OS thread (have 5 already; errno=11)\nruntime: may need to increase max user processes (ulimit -u)\nfatal error: newosproc\n\ngoroutine 20 gp=0x9d97e580780 m=0 mp=0x176b440 [running]:\n"
+	for text, want := range map[string]string{
+		"one\n two\n": "“one two”",
+		"":            "it said nothing",
+		died + strings.Repeat("runtime.goexit({})\n", 200):    "“runtime: failed to create new OS thread (have 5 already; errno=11) runtime: may need to increase max user processes (ulimit -u) fatal error: newosproc”",
+		"panic: odd\n\ngoroutine 1 [running]:\nmain.main()\n": "“panic: odd”",
+	} {
+		if got := said(connection.Result{Stderr: text}); got != want {
+			t.Errorf("%.60q is told as %s", text, got)
+		}
+	}
+	if hint := explain(tool.Errorf(tool.BackendUnavailable, ""), died).Hint; !strings.Contains(hint, "ulimit -u") {
+		t.Errorf("the hint is %q", hint)
+	}
+	if got := answered(connection.Result{Stdout: []byte(" \n"), Stderr: "no descriptors"}); got != "“no descriptors”" {
+		t.Errorf("a script that could say nothing said %s", got)
+	}
+	if got := answered(connection.Result{Stdout: []byte("it is a link"), Stderr: "welcome"}); got != "“it is a link”" {
+		t.Errorf("a script said %s", got)
 	}
 }
