@@ -141,7 +141,7 @@ func (s *server) run(ctx context.Context, o Run, stdin []byte) (Outcome, []byte,
 	instantiate := instantiator(st.modules.runtime, code, o, st.environment, all(st.mounts, own, o.ReadOnly))
 	key := spareKey(o)
 	out, body, err := s.inTurn(ctx, func() (Outcome, []byte, error) {
-		g := st.spares.take(key)
+		g := st.spares.take(ctx, key)
 		if g == nil {
 			g = newGuest(o)
 		}

@@ -48,15 +48,19 @@ func spareKey(o Run) string {
 }
 
 // take returns a guest that is used by nobody else, or nil. One that is being made is
-// waited for: to make another would take longer.
-func (s *spares) take(key string) *guest {
+// waited for, as long as ctx: to make another would take longer.
+func (s *spares) take(ctx context.Context, key string) *guest {
 	s.mu.Lock()
 	one := s.all[key]
 	s.mu.Unlock()
 	if one == nil {
 		return nil
 	}
-	<-one.done
+	select {
+	case <-one.done:
+	case <-ctx.Done():
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all[key] != one || one.err != nil {

@@ -165,15 +165,15 @@ func TestSparesGo(t *testing.T) {
 			keep(strconv.Itoa(i), nil)
 			time.Sleep(spareFor / 8)
 		}
-		if s.take("bad") != nil || !released("bad") || len(s.all) != maxSpares {
+		if s.take(t.Context(), "bad") != nil || !released("bad") || len(s.all) != maxSpares {
 			t.Errorf("the oldest is there: %v", slices.Collect(maps.Keys(s.all)))
 		}
-		if s.take("1") == nil || s.take("1") != nil || !released("1") {
+		if s.take(t.Context(), "1") == nil || s.take(t.Context(), "1") != nil || !released("1") {
 			t.Error("one was not taken, or twice")
 		}
 		time.Sleep(spareFor / 2)
 		synctest.Wait()
-		if s.take("0") != nil || !released("0") || s.take("2") == nil {
+		if s.take(t.Context(), "0") != nil || !released("0") || s.take(t.Context(), "2") == nil {
 			t.Errorf("after a time there are %v", slices.Collect(maps.Keys(s.all)))
 		}
 		s.close()
