@@ -204,7 +204,11 @@ func TestKilledWorker(t *testing.T) {
 		if _, err := env.Processes().Start(t.Context(), tool.StartRequest{OperationID: "sleep", Command: "echo kept > f; sleep 300", Actor: binding.Session}); err != nil {
 			t.Fatal(err)
 		}
-		until(t, "the file", func() bool { return exists(filepath.Join(directory(binding), "workspace", "f")) })
+		until(t, "the file", func() bool {
+			// Its command dies with the worker, perhaps between making it and writing to it.
+			written, err := os.ReadFile(filepath.Join(directory(binding), "workspace", "f"))
+			return err == nil && string(written) == "kept\n"
+		})
 		if err := env.Detach(t.Context()); err != nil {
 			t.Fatal(err)
 		}
