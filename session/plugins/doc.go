@@ -49,6 +49,9 @@ const (
 	// a number has limits: both are written with up to 350 digits.
 	saysLittle  = 100
 	saysNumbers = 1 << 10
+	// valueEffort is how much of it a value of the arguments takes only to be there: some
+	// dozen bytes of memory are made of two of text.
+	valueEffort = 4
 	// maxParts is how many values a schema may have.
 	maxParts = 20_000
 	// maxSchemaDepth is how deep a schema's text may nest, and maxArgumentsDepth how

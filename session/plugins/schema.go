@@ -35,7 +35,7 @@ type Fault struct {
 // not be used in a call is refused here. The error continues a sentence that begins
 // with the schema.
 func CompileSchema(raw json.RawMessage) (*Schema, error) {
-	if depth(raw) > maxSchemaDepth {
+	if deepest, _ := shape(raw); deepest > maxSchemaDepth {
 		return nil, fmt.Errorf("nests deeper than %d levels", maxSchemaDepth)
 	}
 	var v any
@@ -83,20 +83,27 @@ func (f Fault) String() string { return fmt.Sprintf("at %s: %s", cmp.Or(f.Path, 
 // tells one. An error is [tool.InvalidParams]: they cannot be checked, being no JSON,
 // or too much of it for this schema.
 func (s *Schema) Check(arguments json.RawMessage) (*Fault, error) {
-	if depth(arguments) > maxArgumentsDepth {
+	switch deepest, values := shape(arguments); {
+	case deepest > maxArgumentsDepth:
 		return nil, tool.Errorf(tool.InvalidParams, "the arguments nest deeper than %d levels", maxArgumentsDepth).WithPath("arguments")
+	case values > s.most/valueEffort:
+		return nil, tooMuch()
 	}
 	var v any
 	if err := json.Unmarshal(arguments, &v); err != nil {
 		return nil, tool.Errorf(tool.InvalidParams, "the arguments cannot be checked against the schema of the tool: %w", err).WithPath("arguments")
 	}
 	if !s.effort.allows(v, s.most) {
-		return nil, tool.Errorf(tool.InvalidParams, "to check the arguments against the schema of the tool would take too much: they are too large, or it has too many alternatives").WithPath("arguments")
+		return nil, tooMuch()
 	}
 	if err := s.resolved.Validate(v); err != nil {
 		return s.faultOf(err), nil
 	}
 	return nil, nil
+}
+
+func tooMuch() error {
+	return tool.Errorf(tool.InvalidParams, "to check the arguments against the schema of the tool would take too much: they are too large, or it has too many alternatives").WithPath("arguments")
 }
 
 // faultOf reads what the library says, level by level: each one names the schema that
@@ -179,10 +186,10 @@ func into(step string) string {
 	return ""
 }
 
-// depth is how deep a value nests. It need not know more of the grammar than what
-// hides brackets.
-func depth(raw []byte) int {
-	deepest, now, quoted := 0, 0, false
+// shape is how deep a value nests, and how many values it has, about. It need not know
+// more of the grammar than what hides brackets.
+func shape(raw []byte) (deepest, values int) {
+	now, quoted := 0, false
 	for i := 0; i < len(raw); i++ {
 		switch b := raw[i]; {
 		case quoted && b == '\\':
@@ -190,14 +197,17 @@ func depth(raw []byte) int {
 		case b == '"':
 			quoted = !quoted
 		case quoted:
+		case b == ',':
+			values++
 		case b == '{' || b == '[':
 			now++
+			values++
 			deepest = max(deepest, now)
 		case b == '}' || b == ']':
 			now--
 		}
 	}
-	return deepest
+	return deepest, values
 }
 
 // clip cuts what quotes somebody's text.

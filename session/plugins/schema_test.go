@@ -240,6 +240,10 @@ func TestCheckIsBounded(t *testing.T) {
 		})
 	}
 	s := compile(t, `{"type":"object"}`)
+	// Of too many values nothing is read: that these are not whole is not noticed.
+	if _, err := s.Check(json.RawMessage(`{"a":[` + strings.Repeat("0,", maxEffort/valueEffort))); err == nil || !strings.Contains(err.Error(), "take too much") {
+		t.Errorf("many values: %v", err)
+	}
 	if _, err := s.Check(json.RawMessage(`{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`)); tool.KindOf(err) != tool.InvalidParams {
 		t.Errorf("deep arguments: %v", err)
 	}
