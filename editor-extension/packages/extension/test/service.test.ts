@@ -3,6 +3,7 @@ import { describe, expect, it, vi } from "vitest";
 import type { Exit } from "../src/service/child.js";
 import { Connection } from "../src/service/connection.js";
 import { ServiceError } from "../src/service/errors.js";
+import type { Service } from "../src/service/service.js";
 import { initialized } from "./scripted.js";
 import { eventually, testService } from "./things.js";
 
@@ -78,6 +79,8 @@ describe("Service", () => {
     await eventually(() => services[0]?.stderr.readableLength === 0);
     services[0]?.crash({ code: 2, signal: null });
     await expect(started).rejects.toThrow(/exit code 2.*no such flag/);
+    // Nothing was asked of it that it may have done.
+    await expect(started).rejects.toMatchObject({ data: { outcomeUnknown: false } });
   });
 
   it("knows of a connection that its service is gone", async () => {
@@ -130,6 +133,29 @@ describe("Service", () => {
     } finally {
       vi.useRealTimers();
     }
+  });
+
+  it.each([
+    ["ran for long", async () => 60_001],
+    [
+      "was restarted by somebody",
+      async (service: Service) => {
+        await service.restart();
+        return 0;
+      },
+    ],
+  ])("has no patience less with a service that %s", async (_, between) => {
+    let clock = 0;
+    const { service, services } = testService([{}], { now: () => clock });
+    await service.ensure();
+    services.at(-1)?.crash();
+    await eventually(() => service.state.is === "waiting");
+    await service.ensure();
+    clock += await between(service);
+    services.at(-1)?.crash();
+    await eventually(() => service.state.is === "waiting");
+    expect(service.state).toMatchObject({ retryInMs: 200 });
+    await service.stop();
   });
 
   it("tells when it does not start again by itself", async () => {

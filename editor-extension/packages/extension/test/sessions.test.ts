@@ -293,6 +293,19 @@ describe("Processes", () => {
     await service.stop();
   });
 
+  it("keeps nothing of a process that is no longer said of it", async () => {
+    let processes!: Processes;
+    const { service, services } = testService([opening()], { listen: (c) => processes.listen(c) });
+    processes = new Processes(service, new Sessions(service, new TestMemory(), () => [folder]));
+    await service.ensure();
+    for (const over of [{ status: "failed" as const, reason: "no such program" }, {}]) {
+      services[0]?.notify("process/event", { type: "updated", process: process("p1", over) });
+      await eventually(() => processes.get("p1")?.status === process("p1", over).status);
+    }
+    expect(processes.get("p1")?.reason).toBeUndefined();
+    await service.stop();
+  });
+
   it("forgets what a service said that is gone", async () => {
     let processes!: Processes;
     const script = { ...opening(), "process/list": () => ({ processes: [] }) };

@@ -58,12 +58,14 @@ interface TestOptions {
   listen?: (connection: Connection) => void;
   /** Whether the program can be found now. */
   there?: () => boolean;
+  /** The clock, in ms. */
+  now?: () => number;
 }
 
 /** A Service whose processes follow the scripts, one after the other. */
 export function testService(
   scripts: Script[],
-  { listen = () => undefined, there = () => true }: TestOptions = {},
+  { listen = () => undefined, there = () => true, now = Date.now }: TestOptions = {},
 ): { service: Service; services: ScriptedService[]; log: string[] } {
   const { launch, services } = scripted(...scripts);
   const log: string[] = [];
@@ -79,6 +81,7 @@ export function testService(
     initialize: () => ({ processId: null }),
     listen,
     log: (line) => void log.push(line),
+    now,
   });
   return { service, services, log };
 }
