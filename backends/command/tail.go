@@ -5,18 +5,15 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/caisson-dev/caisson/backends/program"
 )
 
 // tail keeps the end of what an adapter prints to standard error, and gives it
 // back without the secrets that the adapter was told.
 type tail struct {
+	program.Tail
 	secrets secrets
-
-	mu   sync.Mutex
-	max  int // bytes that are kept
-	data []byte
-	cut  bool // data begins anywhere, perhaps within a secret
 }
 
 // secrets are what no error may show: each as it stands and as JSON has it,
@@ -54,35 +51,23 @@ func (all secrets) redact(text string) string { return string(all.clean([]byte(t
 // newTail makes a tail. More than is shown is kept, so that a secret that begins
 // before what is shown is known for what it is.
 func newTail(s secrets) *tail {
-	t := &tail{secrets: s, max: stderrBytes}
+	t := &tail{program.Tail{Max: stderrBytes}, s}
 	if len(s) > 0 {
-		t.max += len(s[0])
+		t.Max += len(s[0])
 	}
 	return t
-}
-
-// Write keeps the last bytes.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.data = append(t.data, p[max(0, len(p)-t.max):]...)
-	if over := len(t.data) - t.max; over > 0 {
-		t.data = append(t.data[:0], t.data[over:]...)
-	}
-	t.cut = t.cut || len(t.data) == t.max
-	return len(p), nil
 }
 
 // clean is what was kept, from where on no secret has lost its beginning, and
 // without secrets.
 func (t *tail) clean() []byte {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	kept, cut := t.Bytes()
 	start := 0
-	for t.cut && start < t.max-stderrBytes && start < len(t.data) {
-		start += max(1, t.secretAt(t.data[start:]))
+	// Where it was cut may be within a secret.
+	for cut && start < t.Max-stderrBytes && start < len(kept) {
+		start += max(1, t.secretAt(kept[start:]))
 	}
-	data := t.secrets.clean(bytes.Clone(t.data[start:]))
+	data := t.secrets.clean(kept[start:])
 	return data[max(0, len(data)-stderrBytes):]
 }
 

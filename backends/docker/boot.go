@@ -3,12 +3,14 @@ package docker
 import (
 	"io"
 	"sync"
+
+	"github.com/caisson-dev/caisson/backends/program"
 )
 
 // bootLog keeps the last words of a container's first process, which go with
 // the container when it fails at once, until somebody has reached the worker.
 type bootLog struct {
-	said      tail
+	said      program.Tail
 	conn      io.Closer
 	ended     chan struct{}
 	closeOnce sync.Once
@@ -16,7 +18,7 @@ type bootLog struct {
 
 // newBootLog runs follow, which ends when conn is closed.
 func newBootLog(conn io.Closer, follow func(io.Writer)) *bootLog {
-	l := &bootLog{said: tail{max: maxStderrBytes}, conn: conn, ended: make(chan struct{})}
+	l := &bootLog{said: program.Tail{Max: maxStderrBytes}, conn: conn, ended: make(chan struct{})}
 	go func() {
 		defer close(l.ended)
 		follow(&l.said)
@@ -40,5 +42,5 @@ func (l *bootLog) words() string {
 	if l == nil {
 		return ""
 	}
-	return l.said.String()
+	return l.said.Line()
 }

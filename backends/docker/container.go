@@ -59,7 +59,7 @@ func (b *Backend) spec(binding backends.Binding, d daemonInfo, e endpoint, worke
 		Image:      p.Image,
 		Platform:   parsePlatform(p.Platform),
 		User:       b.user(p, d, e),
-		Entrypoint: []string{program(p)},
+		Entrypoint: []string{programOf(p)},
 		Args:       initArgs(p),
 		Labels:     labels,
 

@@ -23,8 +23,8 @@ const (
 	controlPath = socketDir + "/init.sock"
 )
 
-// program is the worker's path in the container.
-func program(p profile.Profile) string {
+// programOf is the worker's path in the container.
+func programOf(p profile.Profile) string {
 	if p.Worker != "" {
 		return p.Worker
 	}
@@ -60,7 +60,7 @@ func attachArgs(b backends.Binding, mark string, share bool) []string {
 	p := b.Profile
 	sum := sha256.Sum256([]byte(b.Session))
 	args := []string{
-		program(p), "attach",
+		programOf(p), "attach",
 		"--mark=" + mark,
 		"--control=" + controlPath,
 		"--listen=" + path.Join(socketDir, "w-"+hex.EncodeToString(sum[:8])+".sock"),

@@ -387,7 +387,7 @@ func (h *callHost) Dial(context.Context, backends.Binding) (remote.Stream, error
 // retryable: nobody reaches this one again.
 func (h *callHost) lost() error {
 	failure := tool.Errorf(tool.BackendUnavailable, "the container of the call ended before the call began")
-	if said := h.stream.stderr.String(); said != "" {
+	if said := h.stream.stderr.Line(); said != "" {
 		failure = tool.Errorf(tool.BackendUnavailable, "the container of the call ended before the call began: %s", said)
 	}
 	return failure.WithHint("call again: each call has a container of its own")

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/caisson-dev/caisson/backends/program"
 )
 
 // plainPath is a socket path that no remote shell reads anything into.
@@ -65,7 +67,7 @@ type commandConn struct {
 	cmd    *exec.Cmd
 	stdin  *os.File
 	stdout *os.File
-	stderr *tail
+	stderr *program.Tail
 	name   string
 	// ended is closed once the command was waited for; err is set before.
 	ended chan struct{}
@@ -93,7 +95,7 @@ func dialCommand(ctx context.Context, name string, args ...string) (net.Conn, er
 	}
 	c := &commandConn{
 		cmd: cmd, stdin: inWrite, stdout: outRead, name: name,
-		stderr: &tail{max: maxStderrBytes}, ended: make(chan struct{}),
+		stderr: &program.Tail{Max: maxStderrBytes}, ended: make(chan struct{}),
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = inRead, outWrite, c.stderr
 	// A grandchild that holds on to stderr must not hold up the end.
@@ -139,7 +141,7 @@ func (c *commandConn) why(err error) error {
 	select {
 	case <-c.ended:
 		if c.err != nil {
-			return fmt.Errorf("%s: %w: %s", c.name, c.err, c.stderr)
+			return fmt.Errorf("%s: %w: %s", c.name, c.err, c.stderr.Line())
 		}
 	case <-closing.C:
 	}
@@ -182,28 +184,3 @@ type commandAddr string
 
 func (commandAddr) Network() string  { return "command" }
 func (a commandAddr) String() string { return string(a) }
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	max  int
-	data []byte
-}
-
-// Write keeps the last bytes of p and of what came before.
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.data = append(t.data, p[max(0, len(p)-t.max):]...)
-	if over := len(t.data) - t.max; over > 0 {
-		t.data = append(t.data[:0], t.data[over:]...)
-	}
-	return len(p), nil
-}
-
-// String is what was kept, on one line.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.Join(strings.Fields(string(t.data)), " ")
-}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/caisson-dev/caisson/backends/program"
 )
 
 // execStream is the standard streams of a command in a container: reads give
@@ -21,7 +23,7 @@ type execStream struct {
 	reader     *bufio.Reader
 	closeWrite func() error
 	exitCode   func(context.Context) (code int, ended bool)
-	stderr     tail
+	stderr     program.Tail
 
 	// mark is what the command prints first, and reached is called once when it
 	// did; boot is what the container's first process said meanwhile.
@@ -39,7 +41,7 @@ type execStream struct {
 }
 
 func newExecStream(conn net.Conn, reader *bufio.Reader, closeWrite func() error, exitCode func(context.Context) (int, bool)) *execStream {
-	return &execStream{conn: conn, reader: reader, closeWrite: closeWrite, exitCode: exitCode, stderr: tail{max: maxStderrBytes}}
+	return &execStream{conn: conn, reader: reader, closeWrite: closeWrite, exitCode: exitCode, stderr: program.Tail{Max: maxStderrBytes}}
 }
 
 // frameHeader is the length of what precedes each frame: the stream's number,
@@ -100,7 +102,7 @@ func (s *execStream) end(err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	code, ended := s.exitCode(ctx)
-	said := s.stderr.String()
+	said := s.stderr.Line()
 	if s.boot != nil && s.boot() != "" && said == "" {
 		said = "the container's first process says: " + s.boot()
 	}

@@ -53,7 +53,7 @@ const (
 type peer struct {
 	run     *run
 	program started
-	stderr  *tail
+	stderr  *program.Tail
 	dir     string // its own; the root is in it
 	root    string
 	// resolved is the root as the adapter says it.
@@ -128,7 +128,7 @@ func start(r *run) (*peer, error) {
 		return nil, err
 	}
 	p := &peer{
-		run: r, stderr: &tail{}, dir: dir, root: filepath.Join(dir, "root"), session: "check-" + filepath.Base(dir),
+		run: r, stderr: &program.Tail{Max: stderrBytes}, dir: dir, root: filepath.Join(dir, "root"), session: "check-" + filepath.Base(dir),
 		token: secret(), secret: secret(), ended: make(chan struct{}),
 		pending: make(map[string]*waiting), answered: make(map[string]bool), nameless: make(chan reply, 16),
 		bodies: make(map[string]*body), silent: make(map[string]string), writing: make(chan struct{}, 1),
@@ -429,26 +429,4 @@ func (p *peer) about(id string) (list []event) {
 		}
 	}
 	return list
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	data []byte
-}
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.data = append(t.data, b...)
-	if over := len(t.data) - stderrBytes; over > 0 {
-		t.data = slices.Delete(t.data, 0, over)
-	}
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.data)
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/program"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
@@ -193,7 +194,7 @@ type master struct {
 	cmd    *exec.Cmd
 	dir    string
 	socket string
-	stderr *tail
+	stderr *program.Tail
 	ended  chan struct{} // closed when it has ended
 	err    error
 }
@@ -204,7 +205,7 @@ func startMaster(r *Route) (*master, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &master{dir: dir, socket: filepath.Join(dir, "s"), stderr: &tail{max: maxMasterLog}, ended: make(chan struct{})}
+	m := &master{dir: dir, socket: filepath.Join(dir, "s"), stderr: &program.Tail{Max: maxMasterLog}, ended: make(chan struct{})}
 	// It lives as long as the connection.
 	m.cmd = exec.Command(r.program, r.masterArguments(m.socket)...) //nolint:noctx // ended by stop
 	m.cmd.Stderr = m.stderr

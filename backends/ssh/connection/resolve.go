@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caisson-dev/caisson/backends/program"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
@@ -158,7 +159,7 @@ func (r resolver) run(ctx context.Context, args []string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, r.program, args...)
-	stdout, stderr := &tail{max: maxConfiguration}, &tail{max: MaxStderr}
+	stdout, stderr := &program.Tail{Max: maxConfiguration}, &program.Tail{Max: MaxStderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	// A command of Match exec may leave children that hold on to the output.
 	cmd.WaitDelay = time.Second

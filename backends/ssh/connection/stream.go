@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/caisson-dev/caisson/backends/program"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
@@ -23,7 +24,7 @@ import (
 type Stream struct {
 	session *ssh.Session
 	link    *link
-	stderr  *tail
+	stderr  *program.Tail
 
 	out   *io.PipeReader
 	stdin io.WriteCloser
@@ -99,7 +100,7 @@ func (l *link) start(launch func(*ssh.Session) error) (*Stream, error) {
 		return nil, l.explain(err)
 	}
 	s := &Stream{
-		session: session, link: l, stderr: &tail{max: MaxStderr},
+		session: session, link: l, stderr: &program.Tail{Max: MaxStderr},
 		buffer: make([]byte, streamBuffer), give: make(chan int), given: make(chan error),
 		closed: make(chan struct{}), ended: make(chan struct{}),
 	}
