@@ -27,11 +27,23 @@ func turn(parent *os.Root) (done func()) {
 		return func() {} // it can be written and not read
 	}
 	done = func() { _ = dir.Close() } // it was only locked, and the lock goes with it
-	for until := time.Now().Add(turnWait); ; {
-		err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(until) {
+	free := func() bool { return !errors.Is(unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) }
+	if free() {
+		return done
+	}
+	// To wait in flock could not be given up.
+	patience := time.NewTimer(turnWait)
+	defer patience.Stop()
+	tick := time.NewTicker(turnPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			if free() {
+				return done
+			}
+		case <-patience.C:
 			return done
 		}
-		time.Sleep(turnPoll)
 	}
 }
