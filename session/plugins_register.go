@@ -55,12 +55,23 @@ func (m *Manager) RegisterTool(ctx context.Context, r RegisterRequest) (plugins.
 	}
 	p := plugins.Plugin{Name: r.Name, Profile: r.Profile, Source: r.File, RegisteredAt: m.o.Now()}
 	if p.SHA256, err = st.Put(ctx, r.File, plugins.MaxModule, plugins.ModuleHead); err != nil {
-		return plugins.Plugin{}, err
+		return plugins.Plugin{}, ofRequest(err)
 	}
 	if p.Tools, err = m.moduleTools(ctx, c, p.SHA256, r.File); err != nil {
-		return plugins.Plugin{}, err
+		return plugins.Plugin{}, ofRequest(err)
 	}
 	return p, known(st.Register(ctx, p))
+}
+
+// ofRequest is an error about a module that no configuration names, but the caller.
+func ofRequest(err error) error {
+	e, ok := errors.AsType[*tool.Error](err)
+	if !ok || e.Kind != tool.ConfigInvalid {
+		return err
+	}
+	told := *e
+	told.Kind, told.Err = tool.InvalidParams, err
+	return &told
 }
 
 // modulesProfile checks that a profile is one for modules.

@@ -392,7 +392,7 @@ func TestRegisterRefuses(t *testing.T) {
 	}{
 		"no profile":      {session.RegisterRequest{File: r.module("a"), Name: "a", Profile: "pur"}, tool.ProfileNotFound},
 		"another profile": {session.RegisterRequest{File: r.module("a"), Name: "a", Profile: "box"}, tool.InvalidParams},
-		"no module":       {session.RegisterRequest{File: r.config, Name: "a"}, tool.ConfigInvalid},
+		"no module":       {session.RegisterRequest{File: r.config, Name: "a"}, tool.InvalidParams},
 		"no name":         {session.RegisterRequest{File: r.module("a")}, tool.InvalidParams},
 		"no tools":        {session.RegisterRequest{File: r.module(), Name: "a"}, tool.InvalidParams},
 	} {
