@@ -72,7 +72,8 @@ func (a *app) rootCommand() *cobra.Command {
 		Use:   "caisson",
 		Short: "Run an agent's tools on this machine, in containers and on other hosts",
 		Long: `Caisson runs an agent's tools (files, search, commands, git, processes) in the
-environment that a profile names: on this machine, in a container, behind ssh.
+environment that a profile names: on this machine, in a container, behind ssh, in
+a WebAssembly sandbox, or in what a program of your own provides.
 
 Editors start "caisson serve" and speak JSON-RPC to it; the other commands do by
 hand what it does for them. Without a configuration file there is one profile,
