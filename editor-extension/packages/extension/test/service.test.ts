@@ -83,6 +83,24 @@ describe("Service", () => {
     await expect(started).rejects.toMatchObject({ data: { outcomeUnknown: false } });
   });
 
+  it.each(["no header\r\n\r\n", "Content-Length: 5\r\n\r\n{bad}", "Content-Length: x\r\n\r\n{}"])(
+    "ends a program that says %j, and leaves nobody waiting",
+    async (garbage) => {
+      const { service, services, log } = testService([
+        { "session/list": () => new Promise(() => undefined) },
+      ]);
+      await service.ensure();
+      const waiting = service.request("session/list", {});
+      await eventually(() => services[0]?.askedFor("session/list").length === 1);
+      services[0]?.stdout.write(garbage);
+      await expect(waiting).rejects.toThrow(/no message of the protocol/);
+      expect(services[0]?.killed).toBe(true);
+      await eventually(() => service.state.is === "waiting");
+      expect(log.join()).toContain("no message of the protocol");
+      await service.stop();
+    },
+  );
+
   it("knows of a connection that its service is gone", async () => {
     const { service, services } = testService([{}]);
     const connection = await service.ensure();

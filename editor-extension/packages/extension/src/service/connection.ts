@@ -37,10 +37,15 @@ const greetingBudget = 20_000;
 /** How much of the service's stderr is kept for the error of an early end, in bytes. */
 const keptErrors = 8192;
 
+/** How much of the reason is told for which a program was ended, in characters. */
+const keptReason = 200;
+
 /** How long after the end of its streams a program may end, in ms. */
 const closingBudget = 2_000;
 
 const silent = `The program caisson did not greet within ${greetingBudget / 1000} s and was ended.`;
+
+const broken = "It was ended, as what it said was no message of the protocol:";
 
 /** What a request may come with. */
 export interface RequestOptions {
@@ -76,10 +81,7 @@ export class Connection {
     private readonly rpc: MessageConnection,
   ) {
     child.stderr.setEncoding("utf8");
-    child.stderr.on("data", (text: string) => {
-      this.errors = (this.errors + text).slice(-keptErrors);
-      this.output.fire(text);
-    });
+    child.stderr.on("data", (text: string) => this.said(text));
     this.ended = child.ended.then((exit) => {
       this.gone = { ...exit, errors: this.errors };
       rpc.dispose(); // which fails the requests in flight
@@ -97,11 +99,10 @@ export class Connection {
     params: InitializeParams,
     listen: (connection: Connection) => void,
   ): Promise<Connection> {
-    const rpc = createMessageConnection(
-      new StreamMessageReader(child.stdout),
-      new StreamMessageWriter(child.stdin),
-    );
+    const reader = new StreamMessageReader(child.stdout);
+    const rpc = createMessageConnection(reader, new StreamMessageWriter(child.stdin));
     const connection = new Connection(child, rpc);
+    reader.onError((error) => connection.breach(error));
     listen(connection);
     rpc.listen();
     let late = false;
@@ -118,6 +119,24 @@ export class Connection {
       clearTimeout(timer);
     }
     return connection;
+  }
+
+  private said(text: string): void {
+    this.errors = (this.errors + text).slice(-keptErrors);
+    this.output.fire(text);
+  }
+
+  /**
+   * What the program says is no message: an answer may be lost, and where the next one
+   * begins nobody knows. It is ended, so that nobody waits for what never comes.
+   */
+  private breach(error: Error): void {
+    if (this.gone === undefined) {
+      // In one line, as the last one is told; it may quote what was said.
+      const why = error.message.replace(/\s+/g, " ").slice(0, keptReason);
+      this.said(`\n${broken} ${why}\n`);
+      this.child.kill();
+    }
   }
 
   private async greet(params: InitializeParams): Promise<InitializeResult> {
