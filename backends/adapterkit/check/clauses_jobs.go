@@ -83,8 +83,8 @@ func driveJobEnds(t *trial) {
 }
 
 // lives asks a command of the adapter whether a process runs beside it. One that has
-// ended, reaped or not, has no command line, and so it is with one that is just ending.
+// ended, reaped or not, has no command line; one that was just killed gets a moment.
 func (t *trial) lives(pid string) bool {
-	looked := t.command("grep -q . /proc/" + pid + "/cmdline && echo lives; true")
+	looked := t.command("for i in 1 2 3 4 5 6 7 8 9 10; do grep -q . /proc/" + pid + "/cmdline 2>/dev/null || exit 0; sleep 0.1; done; echo lives")
 	return looked["stdout"] != ""
 }

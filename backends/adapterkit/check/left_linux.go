@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -14,12 +15,48 @@ import (
 // canSee says that commands can be looked for by the mark in their arguments.
 const canSee = true
 
-// running are the processes of this machine with the mark in their arguments.
+// running are the processes of this machine with the mark in their arguments. One that
+// was killed runs no further, though it may take a moment to be gone.
 func running(mark string) (found []string) {
 	for _, pid := range marked(mark, "cmdline") {
-		found = append(found, fmt.Sprintf("pid %d", pid))
+		if !dying(pid) {
+			found = append(found, fmt.Sprintf("pid %d", pid))
+		}
 	}
 	return found
+}
+
+// dying reports whether a process has been killed and not gone yet: proc_pid_status(5)
+// has the signals that wait for it, proc_pid_stat(5) its flags.
+func dying(pid int) bool {
+	const (
+		killed  = 1 << (syscall.SIGKILL - 1)
+		exiting = 0x4 // PF_EXITING of the kernel
+	)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return true // gone
+	}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		if name != "SigPnd" && name != "ShdPnd" {
+			continue
+		}
+		if pending, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64); err == nil && pending&killed != 0 {
+			return true
+		}
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	// The name, in parentheses, may hold anything; the flags are the ninth field.
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 7 {
+		return false
+	}
+	flags, err := strconv.ParseUint(fields[6], 10, 64)
+	return err == nil && flags&exiting != 0
 }
 
 // marked looks through the command lines or the variables, which a process that has
