@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -248,10 +249,21 @@ func (s *Server) Stop() {
 	})
 }
 
-// Drop ends all connections; the server goes on.
+// Drop ends all connections; the server goes on. Their processes are stopped first: one
+// that lets somebody in makes another, which would have the connection to itself.
 func (s *Server) Drop() {
-	for _, pid := range s.connections() {
-		_ = kill(pid) // it may have ended already
+	var stopped []int
+	for more := true; more; {
+		more = false
+		for _, pid := range s.connections() {
+			if !slices.Contains(stopped, pid) {
+				_ = freeze(pid) // it may have ended already
+				stopped, more = append(stopped, pid), true
+			}
+		}
+	}
+	for _, pid := range stopped {
+		_ = kill(pid)
 	}
 }
 
