@@ -91,3 +91,22 @@ func TestLockHeldElsewhereHeedsTheContext(t *testing.T) {
 	unlock()
 	publish(t, s, "s", "n", "x")
 }
+
+// A session may be deleted while another one is listed beside it.
+func TestListOfWhatIsRemovedMeanwhile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "session")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := list(dir); err != nil || len(names) > 0 {
+		t.Errorf("%q, %v", names, err)
+	}
+}

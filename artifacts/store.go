@@ -253,11 +253,20 @@ func (s *Store) names(dir string) ([]string, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("the artifact store cannot be read: %w", err)
 	}
-	names, err := f.Readdirnames(-1)
+	names, err := list(f)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("the artifact store cannot be read: %w", err)
 	}
 	return names, nil
+}
+
+// list are the names in a directory. One that was removed since it was opened has none.
+func list(dir *os.File) ([]string, error) {
+	names, err := dir.Readdirnames(-1)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return names, err
 }
 
 // createTmp makes a file of a random name in tmp.
