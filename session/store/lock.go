@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -31,7 +32,8 @@ func (l *Lock) Release() error { return errors.Join(unlock(l.f), l.f.Close()) }
 
 // LockSession takes ownership of a session, making its directory when it is
 // new. A session that another service owns is a [BusyError]. One without a binding
-// is just being made, removed or swept by somebody, who is waited for.
+// is just being made, removed or swept by somebody, who is waited for, and so is what
+// a service that was killed has left.
 func (s *Store) LockSession(id string) (*Lock, error) {
 	if err := CheckID(id); err != nil {
 		return nil, err
@@ -42,10 +44,17 @@ func (s *Store) LockSession(id string) (*Lock, error) {
 		if !errors.As(err, &busy) || time.Now().After(patience) {
 			return l, err
 		}
-		if _, unbound := os.Lstat(s.session(id, "binding.json")); !errors.Is(unbound, os.ErrNotExist) {
+		if _, unbound := os.Lstat(s.session(id, "binding.json")); !errors.Is(unbound, os.ErrNotExist) && !gone(busy.PID) {
 			return nil, err
 		}
 	}
+}
+
+// gone reports whether there is no such process. What is left of its lock is held by a
+// child that was just being started when it was killed, until that is another program.
+func gone(pid int) bool {
+	p, err := os.FindProcess(pid)
+	return pid > 0 && err == nil && errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // lockPatience is how long a session may be held without a binding, which takes
