@@ -26,15 +26,15 @@ func known(err error) error {
 		return err
 	case errors.As(err, &bad):
 		return configInvalid(bad)
+	case errors.Is(err, context.Canceled): // of a wait for a lock too, which is busy
+		return tool.Errorf(tool.Cancelled, "%w", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return tool.Errorf(tool.Timeout, "%w", err)
 	case errors.As(err, &busy):
 		return tool.Errorf(tool.SessionBusy, "%w", err)
 	case errors.As(err, &broken):
 		return tool.Errorf(tool.Internal, "%w", err).WithPath(broken.File).
 			WithHint("It was left as it is. Move it away to go on without it.")
-	case errors.Is(err, context.Canceled):
-		return tool.Errorf(tool.Cancelled, "%w", err)
-	case errors.Is(err, context.DeadlineExceeded):
-		return tool.Errorf(tool.Timeout, "%w", err)
 	}
 	e := tool.Errorf(tool.Internal, "%w", err)
 	if at, ok := errors.AsType[*fs.PathError](err); ok {
@@ -85,8 +85,7 @@ func configInvalid(err *config.Error) error {
 
 // busySession names who owns a session.
 func busySession(id string, err error) error {
-	var busy *store.BusyError
-	if !errors.As(err, &busy) {
+	if tool.KindOf(known(err)) != tool.SessionBusy {
 		return known(err)
 	}
 	e := tool.Errorf(tool.SessionBusy, "the session %q is %w", id, err)

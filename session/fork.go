@@ -42,7 +42,7 @@ func (m *Manager) Fork(ctx context.Context, r ForkRequest, p backends.Progress) 
 	if m.find(r.NewSessionID) != nil {
 		return Session{}, taken(r.NewSessionID)
 	}
-	lock, err := m.store.LockSession(r.NewSessionID)
+	lock, err := m.store.LockSession(ctx, r.NewSessionID)
 	if err != nil {
 		return Session{}, busySession(r.NewSessionID, err)
 	}

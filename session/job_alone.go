@@ -76,7 +76,7 @@ func (m *Manager) reapJob(ctx context.Context, id string) error {
 	if m.find(id) != nil {
 		return nil
 	}
-	l, err := m.own(id)
+	l, err := m.own(ctx, id)
 	if kind := tool.KindOf(err); kind == tool.SessionBusy || kind == tool.SessionNotFound {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (m *Manager) take(ctx context.Context, id string) (*live, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	l, err := m.own(id)
+	l, err := m.own(ctx, id)
 	if err != nil {
 		release()
 		return nil, nil, err
@@ -58,14 +58,14 @@ func (m *Manager) take(ctx context.Context, id string) (*live, func(), error) {
 }
 
 // own is take without the claim, which the caller has.
-func (m *Manager) own(id string) (*live, error) {
+func (m *Manager) own(ctx context.Context, id string) (*live, error) {
 	if l := m.find(id); l != nil {
 		return l, nil
 	}
 	if _, err := m.load(id); err != nil {
 		return nil, err
 	}
-	lock, err := m.store.LockSession(id)
+	lock, err := m.store.LockSession(ctx, id)
 	if err != nil {
 		return nil, busySession(id, err)
 	}

@@ -70,7 +70,7 @@ func (m *Manager) create(ctx context.Context, r OpenRequest, p backends.Progress
 	if err != nil {
 		return Session{}, false, err
 	}
-	lock, err := m.store.LockSession(r.SessionID)
+	lock, err := m.store.LockSession(ctx, r.SessionID)
 	if err != nil {
 		return Session{}, false, busySession(r.SessionID, err)
 	}
@@ -161,7 +161,7 @@ func (m *Manager) resume(ctx context.Context, saved store.Session, r OpenRequest
 	if err := m.sameSession(saved, r); err != nil {
 		return Session{}, err
 	}
-	lock, err := m.store.LockSession(saved.ID)
+	lock, err := m.store.LockSession(ctx, saved.ID)
 	if err != nil {
 		return Session{}, busySession(saved.ID, err)
 	}

@@ -14,12 +14,12 @@ func TestLockOnFullDisk(t *testing.T) {
 	if err := errors.Join(os.Remove(file), os.Symlink("/dev/full", file)); err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.LockSession("a")
+	l, err := s.LockSession(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var busy *BusyError
-	if _, err := s.LockSession("a"); !errors.As(err, &busy) || busy.PID != 0 {
+	if _, err := s.LockSession(t.Context(), "a"); !errors.As(err, &busy) || busy.PID != 0 {
 		t.Errorf("the second owner gets %v", err)
 	}
 	if err := errors.Join(s.Forget("a"), l.Release()); err != nil {

@@ -34,11 +34,11 @@ func (l *Lock) Release() error { return errors.Join(unlock(l.f), l.f.Close()) }
 // new. A session that another service owns is a [BusyError]. One without a binding
 // is just being made, removed or swept by somebody, who is waited for, and so is what
 // a service that was killed has left.
-func (s *Store) LockSession(id string) (*Lock, error) {
+func (s *Store) LockSession(ctx context.Context, id string) (*Lock, error) {
 	if err := CheckID(id); err != nil {
 		return nil, err
 	}
-	for patience := time.Now().Add(lockPatience); ; time.Sleep(lockPoll) {
+	for patience := time.Now().Add(lockPatience); ; {
 		l, err := lock(s.session(id))
 		var busy *BusyError
 		if !errors.As(err, &busy) || time.Now().After(patience) {
@@ -46,6 +46,9 @@ func (s *Store) LockSession(id string) (*Lock, error) {
 		}
 		if _, unbound := os.Lstat(s.session(id, "binding.json")); !errors.Is(unbound, os.ErrNotExist) && !gone(busy.PID) {
 			return nil, err
+		}
+		if err := again(ctx, err); err != nil {
+			return nil, fmt.Errorf("waiting for session %s, %w", id, err)
 		}
 	}
 }
@@ -73,13 +76,22 @@ func (s *Store) LockEnvironment(ctx context.Context, identity string) (*Lock, er
 		if !errors.As(err, &busy) {
 			return l, err
 		}
-		timer := time.NewTimer(lockPoll)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, fmt.Errorf("waiting for environment %s, %w: %w", identity, err, context.Cause(ctx))
-		case <-timer.C:
+		if err := again(ctx, err); err != nil {
+			return nil, fmt.Errorf("waiting for environment %s, %w", identity, err)
 		}
+	}
+}
+
+// again waits until a lock that somebody else holds is worth another try. When ctx
+// is done before, it says so and who holds it.
+func again(ctx context.Context, busy error) error {
+	timer := time.NewTimer(lockPoll)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", busy, context.Cause(ctx))
+	case <-timer.C:
+		return nil
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // It does not keep a lock that was given back.
 func TestLockIsNotTheChilds(t *testing.T) {
 	s := open(t)
-	l, err := s.LockSession("a")
+	l, err := s.LockSession(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestLockIsNotTheChilds(t *testing.T) {
 	if err := l.Release(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := s.LockSession("a")
+	again, err := s.LockSession(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func hold(arg string) {
 	dir, id, _ := strings.Cut(arg, "|")
 	s, err := Open(dir)
 	if err == nil {
-		_, err = s.LockSession(id)
+		_, err = s.LockSession(context.Background(), id)
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -70,7 +70,7 @@ func session(id string) Session {
 // save saves a session as its owner does.
 func save(t *testing.T, s *Store, b Session) {
 	t.Helper()
-	l, err := s.LockSession(b.ID)
+	l, err := s.LockSession(t.Context(), b.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestSessions(t *testing.T) {
 	if again, err := s.Token("a"); err != nil || again != token {
 		t.Errorf("another token: %v", err)
 	}
-	l, err := s.LockSession("a")
+	l, err := s.LockSession(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,14 +242,14 @@ func TestCrashDuringReplacement(t *testing.T) {
 	}
 	// What is left of a removal goes with the next start, and so does what a
 	// service leaves that was killed before it had saved the first binding.
-	half, err := s.LockSession("half")
+	half, err := s.LockSession(t.Context(), "half")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.WriteFile(s.session("half", "binding.json.tmp-1"), nil, 0o600), half.Release()); err != nil {
 		t.Fatal(err)
 	}
-	making, err := s.LockSession("making")
+	making, err := s.LockSession(t.Context(), "making")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestCrashDuringReplacement(t *testing.T) {
 		t.Errorf("the session that is being made: %v", err)
 	}
 	// And a crash before the first binding is no session at all.
-	l, err := s.LockSession("b")
+	l, err := s.LockSession(t.Context(), "b")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestFailedReplacement(t *testing.T) {
 func TestIDs(t *testing.T) {
 	s := open(t)
 	for _, id := range []string{"", ".", "..", "a/b", `a\b`, "-a", "ä", "a b", strings.Repeat("x", 65), "a:b"} {
-		if _, err := s.LockSession(id); !errors.Is(err, ErrID) {
+		if _, err := s.LockSession(t.Context(), id); !errors.Is(err, ErrID) {
 			t.Errorf("%q: %v", id, err)
 		}
 		if _, err := s.Load(id); !errors.Is(err, ErrID) {
@@ -399,18 +399,18 @@ func TestOperationsAreBounded(t *testing.T) {
 func TestLocks(t *testing.T) {
 	s := open(t)
 	save(t, s, session("a"))
-	l, err := s.LockSession("a")
+	l, err := s.LockSession(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var busy *BusyError
-	if _, err := s.LockSession("a"); !errors.As(err, &busy) || busy.PID != os.Getpid() {
+	if _, err := s.LockSession(t.Context(), "a"); !errors.As(err, &busy) || busy.PID != os.Getpid() {
 		t.Errorf("got %v", err)
 	}
 	if err := l.Release(); err != nil {
 		t.Fatal(err)
 	}
-	l, err = s.LockSession("a")
+	l, err = s.LockSession(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -433,7 +433,7 @@ func TestLockWithoutBindingIsWaitedFor(t *testing.T) {
 	}
 	got := make(chan result, 1)
 	go func() {
-		l, err := s.LockSession("a")
+		l, err := s.LockSession(t.Context(), "a")
 		got <- result{l, err}
 	}()
 	select {
@@ -476,7 +476,7 @@ func TestLockOfAnotherProcess(t *testing.T) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	var busy *BusyError
-	if _, err := s.LockSession("a"); !errors.As(err, &busy) || busy.PID != cmd.Process.Pid {
+	if _, err := s.LockSession(t.Context(), "a"); !errors.As(err, &busy) || busy.PID != cmd.Process.Pid {
 		t.Errorf("got %v, not the pid %d", err, cmd.Process.Pid)
 	}
 	if err := cmd.Process.Kill(); err != nil {
@@ -485,7 +485,7 @@ func TestLockOfAnotherProcess(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Error("it was not killed")
 	}
-	l, err := s.LockSession("a")
+	l, err := s.LockSession(t.Context(), "a")
 	if err != nil {
 		t.Fatalf("a dead owner keeps its lock: %v", err)
 	}
@@ -550,19 +550,49 @@ func TestLocksOfWhatIsRemoved(t *testing.T) {
 	all.Wait()
 }
 
-func TestLockEnvironmentHeedsItsContext(t *testing.T) {
+func TestWaitingForALockHeedsItsContext(t *testing.T) {
 	s := open(t)
-	l, err := s.LockEnvironment(t.Context(), identity)
-	if err != nil {
+	dead := exec.CommandContext(t.Context(), "true")
+	if err := dead.Run(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	var busy *BusyError
-	if _, err := s.LockEnvironment(ctx, identity); !errors.Is(err, context.Canceled) || !errors.As(err, &busy) {
-		t.Errorf("got %v", err)
+	tests := []struct {
+		name  string
+		lock  func(context.Context) (*Lock, error)
+		bound bool
+		owner int // of the session, unless it is this process
+		waits bool
+	}{
+		{"environment", func(ctx context.Context) (*Lock, error) { return s.LockEnvironment(ctx, identity) }, false, 0, true},
+		{"a session that is being made", func(ctx context.Context) (*Lock, error) { return s.LockSession(ctx, "a") }, false, 0, true},
+		{"a session that is open", func(ctx context.Context) (*Lock, error) { return s.LockSession(ctx, "b") }, true, 0, false},
+		{"a session of a service that was killed", func(ctx context.Context) (*Lock, error) { return s.LockSession(ctx, "c") }, true, dead.Process.Pid, true},
 	}
-	if err := l.Release(); err != nil {
-		t.Error(err)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l, err := tt.lock(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.bound {
+				if err := os.WriteFile(filepath.Join(filepath.Dir(l.f.Name()), "binding.json"), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.owner != 0 {
+				if err := os.WriteFile(l.f.Name(), []byte(strconv.Itoa(tt.owner)), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			var busy *BusyError
+			if _, err := tt.lock(ctx); !errors.As(err, &busy) || errors.Is(err, context.Canceled) != tt.waits {
+				t.Errorf("got %v", err)
+			}
+			if err := l.Release(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
