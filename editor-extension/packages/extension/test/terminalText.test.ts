@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { TerminalText } from "../src/model/terminalText.js";
+import { note, TerminalText } from "../src/model/terminalText.js";
 
 describe("TerminalText", () => {
   it.each([
@@ -33,5 +33,14 @@ describe("TerminalText", () => {
     expect(new TerminalText().pass(output)).toBe(output);
     const text = new TerminalText();
     expect([...output].map((c) => text.pass(c)).join("")).toBe(output);
+  });
+});
+
+describe("note", () => {
+  it("shows the words of others and lets them command nothing", () => {
+    const shown = note("failed: \x1b]52;c;aGk=\x07\x9d633;E;x\x9c\nnext");
+    expect(shown).toBe(
+      "\r\n\x1b[2m[failed: \\u{1b}]52;c;aGk=\\u{7}\\u{9d}633;E;x\\u{9c}\r\nnext]\x1b[0m\r\n",
+    );
   });
 });

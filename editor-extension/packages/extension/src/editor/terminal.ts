@@ -4,7 +4,7 @@ import type { Caisson } from "../caisson.js";
 import { type Edited, Line } from "../model/line.js";
 import { follow } from "../model/output.js";
 import { idOf, isAlive } from "../model/processes.js";
-import { TerminalText } from "../model/terminalText.js";
+import { note, TerminalText } from "../model/terminalText.js";
 import { bytes, nameOf, status } from "../model/words.js";
 import { serviceError } from "../service/errors.js";
 
@@ -143,7 +143,7 @@ class ProcessTerminal implements vscode.Pseudoterminal {
 
   /** Says something that is not the process's. */
   private note(text: string): void {
-    this.written.fire(`\r\n\x1b[2m[${text}]\x1b[0m\r\n`);
+    this.written.fire(note(text));
   }
 
   handleInput(keys: string): void {

@@ -1,3 +1,5 @@
+import { visible } from "./shown.js";
+
 /**
  * The commands to a terminal that change nothing but this terminal: its title, its
  * colours, and links in its text. Others reach what is not the process's: the clipboard
@@ -14,6 +16,14 @@ const esc = "\x1b";
 const command = "\x9d";
 /** What ends a command and belongs to it: BEL, CAN, SUB and ST. */
 const ends = new Set(["\x07", "\x18", "\x1a", "\x9c"]);
+
+/**
+ * A line that is not the process's. Others may have put words into it, an error's or
+ * the reason of an end, and these command nothing.
+ */
+export function note(text: string): string {
+  return `\r\n${esc}[2m[${visible(text).replaceAll("\n", "\r\n")}]${esc}[0m\r\n`;
+}
 
 /**
  * A process's output as a terminal of the editor may have it: commands that would reach
