@@ -8,7 +8,6 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 )
@@ -53,27 +52,12 @@ func StartMute(t testing.TB, agent *Agent, replies int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var work sync.WaitGroup
-	work.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
+	serve(t, l, func(c net.Conn) {
+		for range replies {
+			if relay(c, agent.Socket) != nil {
 				return
 			}
-			work.Go(func() {
-				defer c.Close()
-				for range replies {
-					if relay(c, agent.Socket) != nil {
-						return
-					}
-				}
-				_, _ = io.Copy(io.Discard, c) // until the client gives up
-			})
 		}
-	})
-	t.Cleanup(func() {
-		l.Close()
-		work.Wait()
 	})
 	return socket
 }

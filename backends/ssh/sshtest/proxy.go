@@ -175,6 +175,15 @@ func Silent(t testing.TB, greeting string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
+	serve(t, l, func(c net.Conn) {
+		_, _ = io.WriteString(c, greeting) // the client may be gone
+	})
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// serve does f with each connection and then nothing until its client gives up. The
+// end of the test ends it.
+func serve(t testing.TB, l net.Listener, f func(net.Conn)) {
 	var work sync.WaitGroup
 	work.Go(func() {
 		for {
@@ -184,8 +193,8 @@ func Silent(t testing.TB, greeting string) int {
 			}
 			work.Go(func() {
 				defer c.Close()
-				_, _ = io.WriteString(c, greeting) // the client may be gone
-				_, _ = io.Copy(io.Discard, c)      // until the client gives up
+				f(c)
+				_, _ = io.Copy(io.Discard, c)
 			})
 		}
 	})
@@ -193,7 +202,6 @@ func Silent(t testing.TB, greeting string) int {
 		l.Close()
 		work.Wait()
 	})
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 func (p *Proxy) String() string { return net.JoinHostPort(p.Host, strconv.Itoa(p.Port)) }
