@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"hash/maphash"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -102,6 +103,12 @@ func (s *server) called(m *jsonrpc2.Call) bool {
 		r.answer(nil, prepareErr)
 	} else {
 		r.finish(work)
+	}
+	if turn%yieldTurns == 1 {
+		// A goroutine that has not given way for 10 ms, and blocks in a system call,
+		// has its processor taken. The runtime's monitor then looks for more of that
+		// every 20 µs, for some 5 ms, which makes each request take half as long again.
+		runtime.Gosched()
 	}
 	return s.relief.end(turn)
 }

@@ -16,10 +16,11 @@ import (
 // rounds are how often a thing is measured after a warm-up: cheap ones more
 // often, so that the median is steady.
 const (
-	rounds     = 400
-	slowRounds = 40
-	rareRounds = 7
-	fewRounds  = 3
+	quickRounds = 10_000 // of microseconds
+	rounds      = 400
+	slowRounds  = 40
+	rareRounds  = 7
+	fewRounds   = 3
 )
 
 // median runs f n times after a tenth as many warm-ups and returns the median
@@ -208,7 +209,7 @@ func besideFloor(ctx context.Context, f func() error) (comparison, error) {
 		if err != nil {
 			return comparison{}, err
 		}
-		c, err := versus(ctx, rounds, f, pass)
+		c, err := versus(ctx, quickRounds, f, pass)
 		if err = errors.Join(err, end()); err != nil {
 			return comparison{}, err
 		}
