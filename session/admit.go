@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"path"
 	"sync"
 	"time"
 
@@ -267,7 +268,7 @@ func (s *live) guardCall(ctx context.Context, p *place, x *Execution) (guard.Cal
 		c.Arguments = raw
 	}
 	if !a.nowhere {
-		c.Dir = s.directory(p)
+		c.Dir, c.Names = s.directory(p), s.directoryNames(p)
 	}
 	return c, nil
 }
@@ -285,6 +286,27 @@ func (s *live) directory(p *place) string {
 		return p.saved.Profile.Workspace
 	}
 	return ""
+}
+
+// directoryNames are the paths by which the place's directory may have been opened:
+// tools take them as well as the one that it is.
+func (s *live) directoryNames(p *place) []string {
+	saved := p.profile()
+	switch saved.Backend {
+	case profile.Local:
+		if s.folder != "" {
+			return []string{s.folder}
+		}
+	case profile.SSH:
+		// The profile's is the parent of the environment's own, which may be behind a link.
+		if root := s.directory(p); root != "" {
+			return []string{path.Join(saved.Workspace, p.identity(), path.Base(root))}
+		}
+	case profile.WASM:
+	default:
+		return []string{saved.Workspace}
+	}
+	return nil
 }
 
 // isOwn reports whether the session has the tool from a module or a pack. What packs
@@ -396,6 +418,18 @@ type jobArguments struct {
 	Stdin  string             `json:"stdin,omitempty"`
 	Env    map[string]string  `json:"env,omitempty"`
 	Files  map[string]jobFile `json:"inputFiles,omitempty"`
+	Where  jobWhere           `json:"constraints,omitzero"`
+}
+
+// jobWhere are the constraints that decide which environment a job runs in: what is
+// harmless in one need not be in another.
+type jobWhere struct {
+	Profile     string  `json:"profile,omitempty"`
+	Image       string  `json:"image,omitempty"`
+	Network     string  `json:"network,omitempty"`
+	Memory      int64   `json:"memory,omitempty"`
+	CPUs        float64 `json:"cpus,omitempty"`
+	TmpfsNoexec *bool   `json:"tmpfsNoexec,omitempty"`
 }
 
 type jobScript struct {
@@ -409,13 +443,14 @@ type jobFile struct {
 }
 
 // ofJob is what a job is admitted by.
-func ofJob(job backends.JobRequest, confirm Confirm) *admission {
+func ofJob(job backends.JobRequest, c Constraints, confirm Confirm) *admission {
 	a := &admission{tool: shellJob, mode: job.Mode, confirm: confirm, nowhere: job.CWD == "", files: map[string][]byte{}}
+	where := jobWhere{Profile: c.Profile, Image: c.Image, Network: c.Network, Memory: c.Memory, CPUs: c.CPUs, TmpfsNoexec: c.TmpfsNoexec}
 	for _, in := range job.Inputs {
 		a.files[in.Path] = in.Data
 	}
 	a.arguments = func() (json.RawMessage, error) {
-		j := jobArguments{Argv: job.Argv, CWD: job.CWD, Stdin: string(job.Stdin), Env: job.Environment}
+		j := jobArguments{Argv: job.Argv, CWD: job.CWD, Stdin: string(job.Stdin), Env: job.Environment, Where: where}
 		if job.Script != nil {
 			j.Script = &jobScript{Interpreter: job.Script.Interpreter, Source: job.Script.Source}
 		}

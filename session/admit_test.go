@@ -389,6 +389,47 @@ func TestConfirmation(t *testing.T) {
 	wantKind(t, err, tool.Denied)
 }
 
+// What a person allows in one environment is asked about again in another, and the
+// question says which.
+func TestConfirmedWhere(t *testing.T) {
+	r := guarded(t, `{"rules": [{"tools": ["shell.job"], "action": "confirm"}]}`)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "box"})
+	var asked []string
+	yes := func(_ context.Context, c session.Confirmation) (session.Decision, error) {
+		asked = append(asked, string(c.Arguments))
+		return session.Decision{Allow: true, Remember: true}, nil
+	}
+	for _, c := range []session.Constraints{{}, {Timeout: time.Second}, {Profile: "local"}, {Image: "b"}, {}, {Profile: "local"}} {
+		if _, err := s.job(session.JobRequest{SessionID: v.ID, Constraints: c, Confirm: yes}); err != nil {
+			t.Error(err)
+		}
+	}
+	want := []string{`{"argv":["true"]}`, `{"argv":["true"],"constraints":{"profile":"local"}}`, `{"argv":["true"],"constraints":{"image":"b"}}`}
+	if !slices.Equal(asked, want) {
+		t.Errorf("asked %q", asked)
+	}
+}
+
+// A rule about a path holds by each name that the workspace has.
+func TestGuardedByEveryName(t *testing.T) {
+	r := guarded(t, `{"rules": [{"tools": ["file.*"], "match": {"path": "infra/**"}, "action": "deny"}]}`)
+	s := r.start()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(r.folder, link); err != nil {
+		t.Fatal(err)
+	}
+	v := s.open(session.OpenRequest{Workspace: link})
+	for _, path := range []string{"infra/x", link + "/infra/x", v.Root + "/infra/x", "bytes:infra/x"} {
+		raw, err := json.Marshal(map[string]string{"path": path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "read_file", Arguments: raw})
+		wantKind(t, err, tool.Denied)
+	}
+}
+
 // A session that ends takes its questions back.
 func TestQuestionsEndWithTheSession(t *testing.T) {
 	r := guarded(t, `{"rules": [{"tools": ["*"], "action": "confirm"}]}`)

@@ -98,7 +98,7 @@ func (m *Manager) runJob(ctx context.Context, r JobRequest) (JobResult, error) {
 	}
 	x := Execution{
 		Tool: shellJob, CallID: r.Job.ID, Actor: r.Job.Actor, RunID: r.RunID, NodeName: r.NodeName,
-		admission: ofJob(r.Job, r.Confirm),
+		admission: ofJob(r.Job, r.Constraints, r.Confirm),
 	}
 	var result JobResult
 	err = s.execute(ctx, p, x, func(ctx context.Context, x *Execution) error {

@@ -10,6 +10,7 @@ package guard
 import (
 	"context"
 	"encoding/json"
+	"path"
 	"sync"
 	"time"
 
@@ -97,9 +98,22 @@ type Call struct {
 	Arguments json.RawMessage
 	// Dir is the directory that relative paths start from, "" when it is not known.
 	Dir string
+	// Names are other absolute paths of Dir, such as that of a link to it by which the
+	// workspace was opened.
+	Names []string
 	// Files are what the call brings along, by path: code that it runs from them is
 	// known.
 	Files map[string][]byte
+}
+
+// directories are all names of the directory that relative paths start from, clean.
+func (c Call) directories() (all []string) {
+	for _, dir := range append([]string{c.Dir}, c.Names...) {
+		if dir != "" {
+			all = append(all, path.Clean(dir))
+		}
+	}
+	return all
 }
 
 // Question is what a person is asked.

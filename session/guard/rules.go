@@ -2,6 +2,7 @@ package guard
 
 import (
 	"fmt"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -193,7 +194,11 @@ func (r *rule) matchesArguments(s *subject) bool {
 			}
 			continue
 		}
-		if !matchesTexts(glob, name, o.texts(name), s.call.Dir, r.Action == Allow) {
+		texts := o.texts(name)
+		if isPath(name) {
+			texts = decoded(texts)
+		}
+		if !matchesTexts(glob, name, texts, s.call.directories(), r.Action == Allow) {
 			return false
 		}
 	}
@@ -202,7 +207,7 @@ func (r *rule) matchesArguments(s *subject) bool {
 
 // matchesTexts reports whether an argument matches: for allow all of its texts
 // must, as what they name, else any of them, also as it is written.
-func matchesTexts(glob, name string, texts []string, dir string, all bool) bool {
+func matchesTexts(glob, name string, texts, dirs []string, all bool) bool {
 	if len(texts) == 0 {
 		return false
 	}
@@ -210,7 +215,7 @@ func matchesTexts(glob, name string, texts []string, dir string, all bool) bool 
 		if doublestar.MatchUnvalidated(glob, text) && (!all || !isPath(name) || text == path.Clean(text)) {
 			return true
 		}
-		return isPath(name) && slices.ContainsFunc(spellings(text, dir), func(s string) bool { return doublestar.MatchUnvalidated(glob, s) })
+		return isPath(name) && slices.ContainsFunc(spellings(text, dirs), func(s string) bool { return doublestar.MatchUnvalidated(glob, s) })
 	}
 	if all {
 		return !slices.ContainsFunc(texts, func(t string) bool { return !one(t) })
@@ -220,21 +225,54 @@ func matchesTexts(glob, name string, texts []string, dir string, all bool) bool 
 
 func isPath(name string) bool { return name == "path" || name == "cwd" }
 
-// spellings are the names of one file: clean, from the directory on, and absolute.
-func spellings(text, dir string) []string {
+// decoded are paths as they are written, and, of those in the notation "bytes:" that
+// tools take as well, also what they stand for.
+func decoded(paths []string) []string {
+	all := slices.Clip(paths)
+	for _, p := range paths {
+		if plain, ok := decode(p); ok {
+			all = append(all, plain)
+		}
+	}
+	return all
+}
+
+// decode undoes the notation of paths in which %XX stands for one byte.
+func decode(p string) (string, bool) {
+	coded, ok := strings.CutPrefix(p, "bytes:")
+	if !ok {
+		return "", false
+	}
+	plain, err := url.PathUnescape(coded)
+	return plain, err == nil // what is badly coded is refused by every tool
+}
+
+// spellings are the names of one file: clean, from the directory on, and absolute, for
+// each name that the directory has.
+func spellings(text string, dirs []string) []string {
 	clean := path.Clean(text)
-	if dir == "" {
+	inside, within := clean, !path.IsAbs(clean)
+	for _, dir := range dirs {
+		if rest, ok := strings.CutPrefix(clean, strings.TrimSuffix(dir, "/")+"/"); ok && !within {
+			inside, within = rest, true
+		}
+		if clean == dir {
+			inside, within = ".", true
+		}
+	}
+	if !within || len(dirs) == 0 {
 		return []string{clean}
 	}
-	if !path.IsAbs(clean) {
-		clean = path.Join(dir, clean)
-	}
-	all := []string{clean}
-	if inside, ok := strings.CutPrefix(clean, strings.TrimSuffix(path.Clean(dir), "/")+"/"); ok {
-		all = append(all, inside)
-	}
-	if clean == path.Clean(dir) {
-		all = append(all, ".")
+	var all []string
+	for _, dir := range dirs {
+		whole := path.Join(dir, inside)
+		all = append(all, whole)
+		if rest, ok := strings.CutPrefix(whole, strings.TrimSuffix(dir, "/")+"/"); ok {
+			all = append(all, rest)
+		}
+		if whole == dir {
+			all = append(all, ".")
+		}
 	}
 	return all
 }

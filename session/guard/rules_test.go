@@ -204,6 +204,17 @@ func TestArguments(t *testing.T) {
 		{"path", "src/**", `{"path":"src/../secrets/key"}`, true, false}, // as it is written, too
 		{"path", "/workspace/**", `{"path":"x"}`, true, true},
 		{"path", "/workspace/**", `{"path":"../x"}`, false, false},
+		{"path", "secrets/**", `{"path":"/link/secrets/key"}`, true, true},
+		{"path", "/link/secrets/**", `{"path":"secrets/key"}`, true, true},
+		{"path", "/link/secrets/**", `{"path":"/workspace/secrets/key"}`, true, true},
+		{"path", "secrets/**", `{"path":"/links/secrets/key"}`, false, false},
+		{"path", "secrets/**", `{"path":"bytes:secrets/key"}`, true, false}, // as it is written, and as what it stands for
+		{"path", "secrets/**", `{"path":"bytes:%73ecrets%2Fkey"}`, true, false},
+		{"path", "secrets/**", `{"path":"bytes:/link/a/../secrets/key"}`, true, false},
+		{"path", "secrets/**", `{"path":"bytes:src/key"}`, false, false},
+		{"path", "secrets/**", `{"path":"bytes:secrets%"}`, false, false}, // which no tool takes
+		{"cwd", "secrets/**", `{"cwd":"bytes:secret%73"}`, true, false},
+		{"pattern", "a*", `{"pattern":"bytes:abc"}`, false, false},
 		{"path", "**", `{}`, false, false},
 		{"pattern", "a*", `{"pattern":"abc"}`, true, true},
 		{"pattern", "a*", `{"pattern":"x/../abc"}`, false, false},
@@ -213,7 +224,7 @@ func TestArguments(t *testing.T) {
 		{"path", "x", `{"path":"y","path":"x"}`, true, false},
 		{"path", "x", `no object`, true, false},
 	} {
-		call := Call{Tool: "file.read_file", Dir: "/workspace", Arguments: json.RawMessage(c.arguments)}
+		call := Call{Tool: "file.read_file", Dir: "/workspace", Names: []string{"/link"}, Arguments: json.RawMessage(c.arguments)}
 		rule := Rule{Tools: []string{"file.*"}, Match: map[string]string{c.name: c.glob}, Action: Deny}
 		if got := judge(t, Policy{Rules: []Rule{rule}}, call); (got.action == Deny) != c.denied {
 			t.Errorf("%s %s: %s: deny gives %s", c.name, c.glob, c.arguments, got.action)
@@ -223,6 +234,14 @@ func TestArguments(t *testing.T) {
 		if (got.action == Allow) != c.allowed {
 			t.Errorf("%s %s: %s: allow gives %s", c.name, c.glob, c.arguments, got.action)
 		}
+	}
+}
+
+// A directory to run in may be written in the notation of names that are no text.
+func TestCodedDirectory(t *testing.T) {
+	call := Call{Tool: "shell.bash", Dir: "/workspace", Arguments: json.RawMessage(`{"cwd":"bytes:a%2F..","command":"rm -rf b"}`)}
+	if got := judge(t, deny("rm -rf /workspace/b"), call); got.action != Deny {
+		t.Errorf("%s", got.action)
 	}
 }
 

@@ -106,6 +106,9 @@ func (s *subject) commands() []command {
 func (s *subject) directory(o *jsonObject) string {
 	dir := s.call.Dir
 	if cwd, ok := o.text("cwd"); ok && cwd != "" {
+		if plain, ok := decode(cwd); ok {
+			cwd = plain
+		}
 		if path.IsAbs(cwd) {
 			return path.Clean(cwd)
 		}
