@@ -67,6 +67,7 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
     new Confirmations(caisson),
     followProgram(caisson),
     caisson.service.onDidGiveUp((error) => void reportGivenUp(error)),
+    caisson.service.onDidFallSilent((error) => void reportGivenUp(error)),
     // The views say that nobody knows what runs, and not that nothing does.
     caisson.service.onDidChange(({ is }) => {
       const down = is === "waiting" || is === "failed";

@@ -67,7 +67,7 @@ export async function report(thrown: unknown): Promise<void> {
   await offer(vscode.window.showErrorMessage, sentence(error), actions);
 }
 
-/** Tells that the service is gone and is not started again by itself. */
+/** Tells that nothing comes of the service, or of a new one, before somebody restarts it. */
 export async function reportGivenUp(error: ServiceError): Promise<void> {
   const actions = error instanceof SettingNeeded ? [setting, restart] : [restart, showLog, doctor];
   await offer(vscode.window.showErrorMessage, sentence(error), actions);

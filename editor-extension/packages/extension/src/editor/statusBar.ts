@@ -39,13 +39,14 @@ export class StatusBar implements vscode.Disposable {
       ]);
       return;
     }
-    if (state.is === "failed" || state.is === "waiting") {
+    if (state.is === "failed" || state.is === "waiting" || state.is === "silent") {
       this.item.backgroundColor = new vscode.ThemeColor("statusBarItem.errorBackground");
       const then =
         state.is === "waiting"
           ? `It is started again in ${Math.ceil(state.retryInMs / 1000)} s.`
           : (state.error.hint ?? "");
-      this.set("$(error) Caisson", "the service does not run", [state.error.message, then]);
+      const what = state.is === "silent" ? "does not answer" : "does not run";
+      this.set("$(error) Caisson", `the service ${what}`, [state.error.message, then]);
       return;
     }
     const folder = currentFolder();

@@ -81,6 +81,9 @@ export function nameOf(process: Process): string {
  * is not known to be so.
  */
 export function stateOf(session: Pick<Session, "state">, service: ServiceState["is"]): string {
+  if (service === "silent") {
+    return "service not answering";
+  }
   if (service !== "running") {
     return service === "starting" ? "service starting" : "service down";
   }

@@ -21,13 +21,14 @@ import type { Child } from "./child.js";
 import { type Disposable, Emitter } from "./emitter.js";
 import { type End, lastWords } from "./end.js";
 import { isErrorData, ServiceError, serviceError } from "./errors.js";
+import { Vigil } from "./vigil.js";
 
 /** How long the service may take for its orderly end before it is killed, in ms. */
 const shutdownBudget = 15_000;
 
 /**
  * How long a program may take for its end whose greeting was none that this side takes,
- * in ms: it has done nothing yet.
+ * which has done nothing yet, or that does not answer, which will hardly hear of it. In ms.
  */
 const refusedBudget = 2_000;
 
@@ -46,6 +47,9 @@ const closingBudget = 2_000;
 const silent = `The program caisson did not greet within ${greetingBudget / 1000} s and was ended.`;
 
 const broken = "It was ended, as what it said was no message of the protocol:";
+
+/** What a service answers at once whatever it does: that there is no such method. */
+const signOfLife = "$/alive";
 
 /** What a request may come with. */
 export interface RequestOptions {
@@ -72,6 +76,15 @@ export class Connection {
   /** Each piece of text that the service wrote to stderr. */
   readonly onStderr = this.output.event;
 
+  private readonly silence = new Emitter<boolean>();
+  /** Fires with true when it does not answer any more, and with false when it does again. */
+  readonly onSilence = this.silence.event;
+
+  private readonly vigil = new Vigil(
+    () => void this.rpc.sendRequest(signOfLife).catch(() => undefined),
+    (silent) => this.silence.fire(silent),
+  );
+
   private gone: End | undefined;
   private errors = "";
   private nextToken = 0;
@@ -84,6 +97,7 @@ export class Connection {
     child.stderr.on("data", (text: string) => this.said(text));
     this.ended = child.ended.then((exit) => {
       this.gone = { ...exit, errors: this.errors };
+      this.vigil.end();
       rpc.dispose(); // which fails the requests in flight
       return this.gone;
     });
@@ -105,6 +119,8 @@ export class Connection {
     reader.onError((error) => connection.breach(error));
     listen(connection);
     rpc.listen();
+    // Only then: nothing is to be read before there is somebody who takes it.
+    child.stdout.on("data", () => connection.vigil.heard());
     let late = false;
     const timer = setTimeout(() => {
       late = true;
@@ -169,6 +185,7 @@ export class Connection {
         }
       });
     }
+    const answered = this.vigil.wait();
     try {
       return await this.rpc.sendRequest<ClientRequests[M]["result"]>(
         method,
@@ -179,6 +196,7 @@ export class Connection {
       const end = this.gone ?? (isAnswer(thrown) ? undefined : await this.endSoon());
       throw end === undefined ? asServiceError(thrown) : unanswered(method, end);
     } finally {
+      answered();
       listening?.dispose();
     }
   }
@@ -227,7 +245,7 @@ export class Connection {
    * Ends the service in order: its environments live on as their profiles say. After
    * the budget, in ms, it is killed.
    */
-  async stop(budget = shutdownBudget): Promise<End> {
+  async stop(budget = this.vigil.silent ? refusedBudget : shutdownBudget): Promise<End> {
     if (this.gone !== undefined) {
       return this.gone;
     }

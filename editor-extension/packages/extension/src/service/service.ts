@@ -5,6 +5,7 @@ import { type Disposable, Emitter } from "./emitter.js";
 import { lastWords } from "./end.js";
 import { ServiceError, serviceError } from "./errors.js";
 import type { Program } from "./locate.js";
+import { silence } from "./vigil.js";
 
 /**
  * How long after each crash in a row the service is started again, in ms. After the
@@ -20,6 +21,7 @@ export type ServiceState =
   | { is: "stopped" }
   | { is: "starting" }
   | { is: "running"; program: Program; version: string }
+  | { is: "silent"; error: ServiceError }
   | { is: "waiting"; error: ServiceError; retryInMs: number }
   | { is: "failed"; error: ServiceError };
 
@@ -47,6 +49,7 @@ export class Service implements Disposable {
   private readonly changed = new Emitter<ServiceState>();
   private readonly began = new Emitter<Connection>();
   private readonly gaveUp = new Emitter<ServiceError>();
+  private readonly fellSilent = new Emitter<ServiceError>();
   private current: ServiceState = { is: "stopped" };
   private starting: Promise<Connection> | undefined;
   private stopping: Promise<void> | undefined;
@@ -67,6 +70,9 @@ export class Service implements Disposable {
 
   /** Fires when the service is gone and is not started again before somebody needs it. */
   readonly onDidGiveUp = this.gaveUp.event;
+
+  /** Fires when the service runs and does not answer: whether to end it a person decides. */
+  readonly onDidFallSilent = this.fellSilent.event;
 
   get state(): ServiceState {
     return this.current;
@@ -133,6 +139,7 @@ export class Service implements Disposable {
     this.changed.dispose();
     this.began.dispose();
     this.gaveUp.dispose();
+    this.fellSilent.dispose();
   }
 
   private async start(): Promise<Connection> {
@@ -157,8 +164,10 @@ export class Service implements Disposable {
       );
       this.connection = connection;
       const version = connection.server.serverInfo.version;
-      this.become({ is: "running", program, version });
+      const running: ServiceState = { is: "running", program, version };
+      this.become(running);
       this.watch(connection);
+      connection.onSilence((silent) => this.silent(connection, silent, running));
       this.began.fire(connection);
       return connection;
     } catch (thrown) {
@@ -195,6 +204,25 @@ export class Service implements Disposable {
         this.ensure().catch((thrown) => this.gaveUp.fire(serviceError(thrown)));
       }, wait);
     });
+  }
+
+  /** Tells of a service that does not answer; one that answers again is as it was. */
+  private silent(connection: Connection, silent: boolean, running: ServiceState): void {
+    if (this.connection !== connection) {
+      return; // it is about to end
+    }
+    if (!silent) {
+      this.options.log("the program caisson answers again");
+      this.become(running);
+      return;
+    }
+    const error = new ServiceError(
+      `The program caisson runs, and has not answered for ${silence} s.`,
+      { hint: "Wait for it, or restart the service: what it started goes on." },
+    );
+    this.options.log(error.message);
+    this.become({ is: "silent", error });
+    this.fellSilent.fire(error);
   }
 
   private become(state: ServiceState): void {
