@@ -138,7 +138,7 @@ func (m *Manager) ReadProcess(ctx context.Context, id, process string, r ReadPro
 		out = ProcessOutput{
 			Data: read.Output, StartOffset: read.StartOffset, EndOffset: read.EndOffset, TotalBytes: read.TotalBytes,
 			Truncated: read.Truncated, TimedOut: read.TimedOut, Process: at.view(read.Process),
-			EOF: read.Process.Status.Terminal() && read.Process.OutputClosed && read.EndOffset >= read.TotalBytes,
+			EOF: read.Process.OutputClosed && read.EndOffset >= read.TotalBytes,
 		}
 		return nil
 	})

@@ -246,7 +246,12 @@ func TestReadProcess(t *testing.T) {
 	if out := read(session.ReadProcess{}); string(out.Data) != "0123456789" {
 		t.Errorf("got %+v", out)
 	}
-	s.env(v).change(p.ID, "", func(p *tool.Process) { p.Status, p.ExitCode = tool.ProcessStopped, 0 })
+	// One that has closed its output may go on for ever: whoever reads until the end must not wait for its own.
+	s.env(v).change(p.ID, "", func(p *tool.Process) { p.OutputClosed = true })
+	if out := read(session.ReadProcess{Offset: &two}); !out.EOF || out.Process.Status != session.ProcessRunning {
+		t.Errorf("after the last byte of a running process: %+v", out)
+	}
+	s.env(v).change(p.ID, "", func(p *tool.Process) { p.Status, p.ExitCode, p.OutputClosed = tool.ProcessStopped, 0, false })
 	if out := read(session.ReadProcess{}); out.EOF {
 		t.Error("the end before the last byte is in")
 	}

@@ -258,6 +258,24 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// What a process writes while it is read, as its last, is not taken for read.
+func TestReadWhileItEnds(t *testing.T) {
+	m, r := newTest(t)
+	p := start(t, m, "printf abc; read x; printf def")
+	see(t, m, p.ID, "abc")
+	offset := int64(0)
+	read, err := m.Read(t.Context(), p.ID, tool.ReadOptions{OffsetBytes: &offset, Buffer: func(size int) []byte {
+		if _, err := m.Write(t.Context(), p.ID, []byte("\n")); err != nil {
+			t.Error(err)
+		}
+		r.until(t, p.ID, outputClosed)
+		return make([]byte, size)
+	}})
+	if err != nil || string(read.Output) != "abc" || read.Process.OutputClosed && read.EndOffset == read.TotalBytes {
+		t.Errorf("%q is all of it: %+v %v", read.Output, read, err)
+	}
+}
+
 // A full disk loses output, says so, and stops no process.
 func TestOutputCannotBeKept(t *testing.T) {
 	m, r := newTest(t)

@@ -34,6 +34,9 @@ func (m *Manager) Read(ctx context.Context, id string, o tool.ReadOptions) (tool
 			return tool.ReadResult{}, err
 		}
 	}
+	// Before the total: a record that says that the output is at its end must not
+	// stand beside a total from before that.
+	rec := p.snapshot()
 	total, _, closed := p.out.state()
 	most := int(min(int64(size), max(0, total-offset)))
 	var buf []byte
@@ -47,7 +50,7 @@ func (m *Manager) Read(ctx context.Context, id string, o tool.ReadOptions) (tool
 		return tool.ReadResult{}, tool.Errorf(tool.Internal, "read the output of process %s: %w", id, err)
 	}
 	return tool.ReadResult{
-		Process: p.snapshot(), Output: buf[:n], StartOffset: start, EndOffset: start + int64(n),
+		Process: rec, Output: buf[:n], StartOffset: start, EndOffset: start + int64(n),
 		TotalBytes: total, Truncated: start > offset, TimedOut: timedOut && n == 0 && !closed,
 		Duration: time.Since(began),
 	}, nil

@@ -62,6 +62,23 @@ describe("follow", () => {
     await service.stop();
   });
 
+  it("goes on with a process that closed its output until it ends", async () => {
+    const { service, scripted, seen } = await following({
+      "process/get": () => ({ process: process("p1") }),
+      "process/wait": () => {
+        const ended = scripted.askedFor("process/wait").length > 1;
+        seen.text += seen.over ? "late" : ".";
+        return ended
+          ? { process: process("p1", { status: "exited", exitCode: 0 }), timedOut: false }
+          : { process: process("p1"), timedOut: true };
+      },
+    });
+    scripted.notify("process/output", { ...at, offset: 0, eof: true });
+    await eventually(() => seen.over);
+    expect(seen.text).toBe("..");
+    await service.stop();
+  });
+
   it("reads what a gap left out before what follows it", async () => {
     const { service, scripted, seen } = await following({
       "process/read": ({ offset = 0 }) => {

@@ -2,7 +2,7 @@ import type { Process, ProcessOutputParams } from "@caisson/protocol";
 import type { Connection } from "../service/connection.js";
 import type { Disposable } from "../service/emitter.js";
 import { type ServiceError, serviceError } from "../service/errors.js";
-import { idOf } from "./processes.js";
+import { idOf, isAlive } from "./processes.js";
 
 /** The most that one read of a gap asks for, in bytes. */
 const page = 1 << 20;
@@ -13,7 +13,7 @@ export interface Follower {
   data(bytes: Uint8Array): void;
   /** So many bytes are no longer kept anywhere. */
   lost(bytes: number): void;
-  /** All output is in; nothing follows. */
+  /** All output is in and the process has ended; nothing follows. */
   end(process: Process): void;
   /** Following ended early; nothing follows. */
   failed(error: ServiceError): void;
@@ -87,10 +87,21 @@ class Following implements Disposable {
       throw Object.assign(new Error(message), { data });
     }
     if (piece.eof === true && !this.over) {
-      this.finish();
-      const { process } = await this.connection.request("process/get", idOf(this.process));
-      this.follower.end(process);
+      const ended = await this.ended();
+      if (!this.over) {
+        this.finish();
+        this.follower.end(ended);
+      }
     }
+  }
+
+  /** Waits for the end of the process, which may have closed its output and go on. */
+  private async ended(): Promise<Process> {
+    let { process } = await this.connection.request("process/get", idOf(this.process));
+    while (isAlive(process) && !this.over) {
+      ({ process } = await this.connection.request("process/wait", idOf(this.process)));
+    }
+    return process;
   }
 
   /** Reads what a gap left out, as far as it is kept. */
