@@ -42,7 +42,7 @@ func (w *walker) assign(sh *shell, list []*syntax.Assign) {
 			}
 		}
 		sh.set(name, text)
-		if slices.Contains(codeSettings, name) && a.Value != nil {
+		if isCodeSetting(name) && a.Value != nil {
 			w.code(sh.fork(), text, unread)
 		}
 	}
@@ -68,7 +68,7 @@ func (w *walker) array(sh *shell, a *syntax.Assign) {
 		v.list = []string{string(anything)}
 	}
 	sh.vars[a.Name.Value] = v
-	if slices.Contains(codeSettings, a.Name.Value) {
+	if isCodeSetting(a.Name.Value) {
 		for _, text := range v.list {
 			w.code(sh.fork(), text, unread)
 		}

@@ -30,6 +30,7 @@ var gitValues = []string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", 
 func (w *walker) git(sh *shell, fields []field, stdin string) string {
 	args := fields[1:]
 	aliases := map[string]string{}
+	w.gitMade(sh, aliases)
 	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
 		flag := args[0].text
 		if slices.Contains(gitValues, flag) && len(args) > 1 {
@@ -37,6 +38,9 @@ func (w *walker) git(sh *shell, fields []field, stdin string) string {
 				w.gitSetting(sh, aliases, args[1].text, flag == "-c")
 			}
 			args = args[1:]
+		}
+		if setting, ok := strings.CutPrefix(flag, "--config-env="); ok {
+			w.gitSetting(sh, aliases, setting, false)
 		}
 		args = args[1:]
 	}
@@ -63,6 +67,7 @@ func (w *walker) git(sh *shell, fields []field, stdin string) string {
 	case known(name) && !slices.Contains(gitCommands, name):
 		w.found = append(w.found, command{fields: []field{{text: fields[0].text}, {text: string(anything), many: true}}, dir: sh.dir, why: "git " + name + ": " + name + " is no command of git itself and may be an alias for any"})
 	}
+	w.gitPrograms(sh, args)
 	w.gitRuns(sh, name, args[1:], stdin)
 	switch name {
 	case "rev-parse":
@@ -74,47 +79,6 @@ func (w *walker) git(sh *shell, fields []field, stdin string) string {
 		return "./" + string(outside)
 	}
 	return string(outside)
-}
-
-// gitCode are the settings of git that are shell code, in small letters; * is a name.
-var gitCode = strings.Fields(`core.sshcommand core.pager core.editor core.fsmonitor core.askpass core.gitproxy
-sequence.editor diff.external gpg.program pager.* difftool.*.cmd mergetool.*.cmd diff.*.command diff.*.textconv
-merge.*.driver filter.*.clean filter.*.smudge filter.*.process browser.*.cmd man.*.cmd remote.*.uploadpack
-remote.*.receivepack uploadpack.packobjectshook`)
-
-// gitConfigured follows a setting that is code, or begins it with an exclamation mark as
-// credential helpers do.
-func (w *walker) gitConfigured(sh *shell, name, value string) {
-	name = strings.ToLower(name)
-	if code, ok := strings.CutPrefix(value, "!"); ok && !strings.HasPrefix(name, "alias.") {
-		w.code(sh.child(), code, unread)
-		return
-	}
-	for _, pattern := range gitCode {
-		before, after, some := strings.Cut(pattern, "*")
-		if name == pattern || some && len(name) > len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after) {
-			w.code(sh.child(), value, unread)
-			return
-		}
-	}
-}
-
-// gitSetting takes alias.name=value, and other settings that are code.
-func (w *walker) gitSetting(sh *shell, aliases map[string]string, setting string, literal bool) {
-	name, value, _ := strings.Cut(setting, "=")
-	if literal {
-		w.gitConfigured(sh, name, value)
-	}
-	name, ok := strings.CutPrefix(strings.ToLower(name), "alias.")
-	if !known(setting) && !ok {
-		return
-	}
-	if ok {
-		if !literal {
-			value = "!" + string(anything)
-		}
-		aliases[name] = value
-	}
 }
 
 // gitRuns follows the commands that git's commands run, and the aliases that they
@@ -162,6 +126,18 @@ func (w *walker) gitRuns(sh *shell, name string, args []field, stdin string) {
 				w.code(sh.child(), words[i+1], stdin) // --exec is known anyway
 			}
 		}
+	case "for-each-repo", "merge-index":
+		rest := args
+		for len(rest) > 0 && strings.HasPrefix(rest[0].text, "-") {
+			if rest[0].text == "--config" && len(rest) > 1 {
+				rest = rest[1:]
+			}
+			rest = rest[1:]
+		}
+		if name == "for-each-repo" {
+			rest = append(literal([]string{"git"}), rest...)
+		}
+		w.run(sh.child(), rest, unread)
 	case "grep":
 		for _, word := range words {
 			if code, ok := strings.CutPrefix(word, "-O"); ok && code != "" {

@@ -59,7 +59,7 @@ func (w *walker) setting(sh *shell, name, value string) {
 	}
 	sh.set(name, value)
 	sh.exported[name] = true
-	if slices.Contains(codeSettings, name) {
+	if isCodeSetting(name) {
 		w.code(sh.fork(), value, unread)
 	}
 }
