@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/process"
@@ -195,6 +196,27 @@ func (waitingCommands) Run(ctx context.Context, c process.Command) (process.Resu
 	return process.Result{ExitCode: -1, Stdout: []byte("so far")}, tool.Errorf(tool.Timeout, "too long")
 }
 
+// halfCommands have half a character, and the rest once it is waited for.
+type halfCommands struct{ *fakeCommands }
+
+func (h halfCommands) Read(ctx context.Context, id string, o tool.ReadOptions) (tool.ReadResult, error) {
+	r, err := h.fakeCommands.Read(ctx, id, o)
+	if *o.OffsetBytes == 7 {
+		h.output = tool.ReadResult{Output: []byte("é"), StartOffset: 6, EndOffset: 8, TotalBytes: 8}
+	}
+	return r, err
+}
+
+func TestProcessToolHalfCharacter(t *testing.T) {
+	f := &fakeCommands{output: tool.ReadResult{Output: []byte("\xc3"), StartOffset: 6, EndOffset: 7, TotalBytes: 7}}
+	b := newBench(t, nil, func(o *Options) { o.Commands = halfCommands{f} })
+	read := args{"action": "read", "process_id": "p-1", "offset_bytes": 6, "wait_ms": 60_000}
+	want(t, b.call("process", read), args{"output": "é", "start_offset": 6, "end_offset": 8, "timed_out": false, "lossy": nil})
+	f.output = tool.ReadResult{Output: []byte("\xc3"), StartOffset: 6, EndOffset: 7, TotalBytes: 7, TimedOut: true}
+	b = newBench(t, nil, func(o *Options) { o.Commands = f })
+	want(t, b.call("process", read), args{"output": "", "start_offset": 6, "end_offset": 6, "timed_out": true, "lossy": nil})
+}
+
 func TestProcessTool(t *testing.T) {
 	f := &fakeCommands{
 		record: tool.Process{ID: "p-1", Status: tool.ProcessRunning, TotalBytes: 10, ExitCode: -1},
@@ -206,11 +228,20 @@ func TestProcessTool(t *testing.T) {
 	if f.read.Wait != 50*time.Millisecond || *f.read.OffsetBytes != 6 || f.read.MaxBytes != maxProcessBytes {
 		t.Errorf("read was %+v", f.read)
 	}
-	for _, output := range []string{"> ", "done\n", "café", "\xa9"} {
+	for _, output := range []string{"> ", "done\n", "café", "\xff"} {
 		f.output.Output = []byte(output)
 		got := b.call("process", args{"action": "read", "process_id": "p-1"})
 		want(t, got, args{"output": strings.ToValidUTF8(output, "\ufffd"), "end_offset": 6 + len(output), "eof": false})
 	}
+	// A tail begins anywhere, and less than a character is no page.
+	f.output.Output = []byte("\xa9 café\xc3")
+	want(t, b.call("process", args{"action": "read", "process_id": "p-1", "max_bytes": 1}), args{"output": " café", "start_offset": 7, "end_offset": 13, "lossy": nil})
+	if f.read.MaxBytes != utf8.UTFMax {
+		t.Errorf("read was %+v", f.read)
+	}
+	f.output.Output = []byte("\xc3")
+	want(t, b.call("process", args{"action": "read", "process_id": "p-1", "offset_bytes": 6}), args{"output": "", "end_offset": 6, "lossy": nil})
+	f.output.Output = []byte("> ")
 	f.asked, f.reads = nil, nil
 	b.call("process", args{"action": "read", "process_id": "p-1", "wait_ms": 50})
 	if len(f.reads) != 2 || f.reads[0].OffsetBytes == nil || *f.reads[0].OffsetBytes != 10 || f.reads[0].Wait != 50*time.Millisecond || f.reads[1].OffsetBytes != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -132,7 +133,7 @@ func (c *call) sideChat() tool.ActorKind {
 func (s *Set) readProcess(ctx context.Context, c *call, a processArgs) (tool.Result, error) {
 	limit := s.limit(c, maxProcessBytes)
 	if a.MaxBytes != nil {
-		limit = int(min(int64(limit), *a.MaxBytes))
+		limit = int(min(int64(limit), max(*a.MaxBytes, utf8.UTFMax))) // less may hold no character at all
 	}
 	if a.MaxBytes == nil && a.OffsetBytes == nil {
 		limit = min(limit, defaultTail)
@@ -145,24 +146,56 @@ func (s *Set) readProcess(ctx context.Context, c *call, a processArgs) (tool.Res
 			return tool.Result{}, err
 		}
 	}
-	r, err := s.o.Commands.Read(ctx, a.ProcessID, tool.ReadOptions{
-		MaxBytes: limit, OffsetBytes: a.OffsetBytes, Wait: time.Duration(or(a.WaitMS, 0)) * time.Millisecond,
-	})
+	r, err := s.page(ctx, a, limit)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	out := r.Output
+	out, start := r.Output, r.StartOffset
+	if a.OffsetBytes == nil || r.Truncated {
+		// It began at any byte: the rest of a character there is left out.
+		for n := 0; n < utf8.UTFMax-1 && start > 0 && len(out) > 0 && !utf8.RuneStart(out[0]); n++ {
+			out, start = out[1:], start+1
+		}
+	}
+	complete := atEnd(r)
 	// A character that the page cuts begins the next one, unless no more comes.
-	complete := r.Process.OutputClosed && r.EndOffset == r.TotalBytes
-	if n := whole(out); n > 0 && !complete {
-		out = out[:n]
+	if !complete {
+		out = out[:whole(out)]
 	}
 	res := processOutput{
-		Process: r.Process, StartOffset: r.StartOffset, EndOffset: r.StartOffset + int64(len(out)), TotalBytes: r.TotalBytes,
+		Process: r.Process, StartOffset: start, EndOffset: start + int64(len(out)), TotalBytes: r.TotalBytes,
 		Truncated: r.Truncated, TimedOut: r.TimedOut || waited.TimedOut, EOF: complete,
 	}
 	res.Output, res.Lossy = text(out)
 	return result(res)
+}
+
+// page reads at most limit bytes. Where there is no more than the beginning of a
+// character, it waits for the rest of it as long as it may.
+func (s *Set) page(ctx context.Context, a processArgs, limit int) (tool.ReadResult, error) {
+	wait := time.Duration(or(a.WaitMS, 0)) * time.Millisecond
+	deadline := time.Now().Add(wait)
+	for {
+		r, err := s.o.Commands.Read(ctx, a.ProcessID, tool.ReadOptions{MaxBytes: limit, OffsetBytes: a.OffsetBytes, Wait: wait})
+		wait = time.Until(deadline)
+		if err != nil || a.OffsetBytes == nil || wait <= 0 || !unfinished(r) {
+			return r, err
+		}
+		rest, err := s.o.Commands.Read(ctx, a.ProcessID, tool.ReadOptions{MaxBytes: 1, OffsetBytes: &r.EndOffset, Wait: wait})
+		if err != nil || rest.TimedOut {
+			r.TimedOut = true
+			return r, err
+		}
+	}
+}
+
+// atEnd reports whether no output follows what was read.
+func atEnd(r tool.ReadResult) bool { return r.Process.OutputClosed && r.EndOffset == r.TotalBytes }
+
+// unfinished reports whether all that was read is the beginning of a character whose
+// rest may come.
+func unfinished(r tool.ReadResult) bool {
+	return len(r.Output) > 0 && whole(r.Output) == 0 && !atEnd(r)
 }
 
 // more waits until the process has written more than now or ended, for at most
