@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -399,11 +400,20 @@ func TestQuestions(t *testing.T) {
 	g := newGuard(t, Options{Policies: []Policy{confirmAll()}})
 	who := &person{answer: Answer{Allow: true}}
 	short := json.RawMessage(`{"path":"x","content":"hello"}`)
-	long, err := json.Marshal(map[string]any{"path": "x", "content": strings.Repeat("é", maxShownArguments), "list": strings.Split(strings.Repeat("a,", 50_000), ",")})
+	long, err := json.Marshal(map[string]any{"path": "x", "content": strings.Repeat("é", maxShownArguments) + "; end", "list": strings.Split(strings.Repeat("a,", maxShownArguments), ",")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, raw := range []json.RawMessage{short, long} {
+	command, err := json.Marshal(map[string]string{"command": "x " + strings.Repeat("\x01", 128<<10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many, err := json.Marshal(map[string][]string{"a": {"b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	many = append(many[:len(many)-1], []byte(strings.Repeat(`,"b":1`, maxShownArguments/4)+"}")...) // members that stand twice
+	for _, raw := range []json.RawMessage{short, long, command} {
 		if err := admitted(g.Admit(t.Context(), Call{ID: "c7", Tool: "file.write_file", Arguments: raw}, who.ask)); err != nil {
 			t.Fatal(err)
 		}
@@ -416,7 +426,13 @@ func TestQuestions(t *testing.T) {
 	if err := json.Unmarshal(q[1].Call.Arguments, &shown); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(q[1].Call.Arguments); n > maxShownArguments || shown.Path != "x" || !strings.HasPrefix(shown.Content, "éé") || !strings.HasSuffix(shown.Content, "[cut]") || !strings.HasSuffix(shown.List, "[cut]") {
+	if n := len(q[1].Call.Arguments); n > maxShownArguments || shown.Path != "x" || !strings.HasPrefix(shown.Content, "éé") || !strings.HasSuffix(shown.Content, "é; end") || !regexp.MustCompile(`^\["a",.*"… \[\d+ bytes cut\] ….*,""\]$`).MatchString(shown.List) {
 		t.Errorf("%d bytes: %.100s", n, q[1].Call.Arguments)
+	}
+	if string(q[2].Call.Arguments) != string(command) {
+		t.Errorf("a command that can be run is not whole: %d of %d bytes", len(q[2].Call.Arguments), len(command))
+	}
+	if shown := bounded(many); len(shown) > maxShownArguments || !strings.Contains(string(shown), `\"a\":[\"b\"]`) || !strings.Contains(string(shown), "bytes cut") {
+		t.Errorf("%d bytes: %.100s", len(shown), shown)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -81,15 +82,16 @@ func (o *jsonObject) texts(name string) []string {
 	return []string{string(raw)}
 }
 
-// bounded is the arguments as a person is shown them: long texts are cut, and say
-// so, the longest first.
+// bounded is the arguments as a person is shown them. Long texts lose their middle,
+// the longest first, and say how much: what a command ends with counts as much as what
+// it begins with.
 func bounded(raw json.RawMessage) json.RawMessage {
 	if len(raw) <= maxShownArguments {
 		return raw
 	}
 	var o jsonObject
 	if err := o.read(raw); err != nil {
-		return json.RawMessage(`{}`)
+		return shownAsText(raw)
 	}
 	for each := maxShownArguments / 4; each > 16; each /= 4 {
 		shown := make(map[string]json.RawMessage, len(o.members))
@@ -99,19 +101,46 @@ func bounded(raw json.RawMessage) json.RawMessage {
 				if !ok {
 					text = string(v)
 				}
-				cut, err := json.Marshal(cut(text, each) + " [cut]")
+				cut, err := json.Marshal(withoutMiddle(text, each))
 				if err != nil { // a text has a JSON form
 					continue
 				}
 				v = cut
 			}
-			shown[cut(name, each)] = v
+			shown[withoutMiddle(name, each)] = v
 		}
 		if out, err := json.Marshal(shown); err == nil && len(out) <= maxShownArguments {
 			return out
 		}
 	}
-	return json.RawMessage(`{}`)
+	return shownAsText(raw)
+}
+
+// shownAsText is the text of arguments that cannot be shown member by member, as the
+// only member of an object.
+func shownAsText(raw json.RawMessage) json.RawMessage {
+	// One byte of JSON text is at most six in a JSON string.
+	out, err := json.Marshal(map[string]string{"arguments": withoutMiddle(string(raw), maxShownArguments/8)})
+	if err != nil { // a text has a JSON form
+		return json.RawMessage(`{}`)
+	}
+	return out
+}
+
+// withoutMiddle is the beginning and the end of s, n bytes at most of whole characters,
+// and between them how much is left out.
+func withoutMiddle(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	head, tail := n/2, len(s)-n/2
+	for head > 0 && !utf8.RuneStart(s[head]) {
+		head--
+	}
+	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+	return fmt.Sprintf("%s… [%d bytes cut] …%s", strings.ToValidUTF8(s[:head], "\uFFFD"), tail-head, strings.ToValidUTF8(s[tail:], "\uFFFD"))
 }
 
 // cut is at most n bytes of s, of whole characters.

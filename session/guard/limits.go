@@ -38,8 +38,9 @@ const (
 	maxShown = 200
 	// maxReason is how much of a rule's reason a message shows, in bytes.
 	maxReason = 1000
-	// maxShownArguments is how much of the arguments a question shows, in bytes.
-	maxShownArguments = 64 << 10
+	// maxShownArguments is how much of the arguments a question shows, in bytes. A command
+	// that can be run (Linux takes 128 KiB of one) is whole in it, however it is escaped.
+	maxShownArguments = 1 << 20
 	// maxRemembered is how many answers are remembered in a session. The oldest
 	// are forgotten, and asked for again.
 	maxRemembered = 1024
