@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { callText, excerpt, inQuestion, keepSpaces } from "../src/model/question.js";
+import { callText, excerpt, inQuestion, keepSpaces, unseenPart } from "../src/model/question.js";
 import { message, name, visible, withoutIcons } from "../src/model/shown.js";
 
 describe("what others wrote", () => {
@@ -58,6 +58,11 @@ describe("a question about a call", () => {
     expect(shown.text).toMatch(/… \d+ characters are not shown here …/);
     expect(shown.text.length).toBeLessThan(700);
     expect(shown.text.split("\n").length).toBeLessThanOrEqual(12);
+  });
+
+  it("says of which part nobody can know", () => {
+    expect(unseenPart("a… [123 bytes cut] …b")).toContain("where [123 bytes cut] stands");
+    expect(unseenPart("cut -b 1 [bytes cut]")).toBe("");
   });
 
   it("keeps what stands apart", () => {

@@ -1,7 +1,7 @@
 import type { GuardConfirmParams, GuardConfirmResult } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
-import { callText, excerpt, inQuestion, keepSpaces } from "../model/question.js";
+import { callText, excerpt, inQuestion, keepSpaces, unseenPart } from "../model/question.js";
 import { message, visible } from "../model/shown.js";
 import { asSentence } from "../model/words.js";
 import { folderName } from "./sessionTree.js";
@@ -55,10 +55,12 @@ export class Confirmations implements vscode.TextDocumentContentProvider, vscode
     const question = `An agent wants to run ${params.tool}${where}.`;
     const text = callText(params.arguments);
     const part = excerpt(text, inQuestion);
+    const unseen = unseenPart(text);
     const detail = [
       asSentence(visible(params.reason)),
       keepSpaces(part.text),
       part.whole ? "" : "It is too long for this question: look at it in the editor.",
+      unseen,
     ].filter((paragraph) => paragraph !== "");
     let answer = await vscode.window.showWarningMessage(
       question,
@@ -72,7 +74,8 @@ export class Confirmations implements vscode.TextDocumentContentProvider, vscode
       await this.show(params, text);
       // Beside the text, and not over it; only the message of an error stays until it is
       // answered. Closing it denies as well.
-      answer = await vscode.window.showErrorMessage(message(question), once, always, deny);
+      const again = message(`${question} ${unseen}`.trim());
+      answer = await vscode.window.showErrorMessage(again, once, always, deny);
     }
     if (answer !== once && answer !== always) {
       return { decision: "deny" };

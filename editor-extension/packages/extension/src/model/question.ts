@@ -51,6 +51,15 @@ export function excerpt(text: string, room: Room): Excerpt {
   return { text: `${head}\n… ${left} characters are not shown here …\n${tail}`, whole: false };
 }
 
+/** What the service says where it left out the middle of a text. */
+const leftOut = /\[\d+ bytes cut\]/;
+
+/** What to say of a call of which the service has not told all, which then nobody sees; "" of others. */
+export function unseenPart(text: string): string {
+  const mark = leftOut.exec(text)?.[0];
+  return mark === undefined ? "" : `Nobody can see the part of it where ${mark} stands.`;
+}
+
 /** The text for a dialog, which would join neighbouring spaces: what stands apart stays apart. */
 export function keepSpaces(text: string): string {
   return text.replace(/^ | {2}/gm, (spaces) => (spaces.length === 1 ? "\u00a0" : " \u00a0"));
