@@ -45,6 +45,9 @@ func (c *Client) frame(f *rawFrame) error {
 		return c.callback(f)
 	case methodBody:
 		return c.piece(f)
+	case MethodInitialize:
+		// What stands in it is the host's own, and secret.
+		return &FrameError{Reason: "it sends back what it is sent, instead of answering it"}
 	case methodBodyTaken:
 		c.mu.Lock()
 		defer c.mu.Unlock()

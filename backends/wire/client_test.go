@@ -75,6 +75,7 @@ func TestClientHandshake(t *testing.T) {
 		{"odd data", `{"id":"1","data":[]}`, tool.ProtocolMismatch, false},
 		{"refused", `{"id":"1","error":"no root"}`, tool.Internal, false},
 		{"text", "sh: caisson: not found", tool.BackendUnavailable, false},
+		{"an echo", `{"id":"1","method":"initialize","token":"` + testToken + `","data":{}}`, tool.BackendUnavailable, false},
 		{"the end", "", tool.BackendUnavailable, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -104,7 +105,7 @@ func TestClientHandshake(t *testing.T) {
 			}
 			wantKind(t, got.err, test.kind)
 			var e *tool.Error
-			if errors.As(got.err, &e); e.Retryable != test.retryable || test.name == "another version" && !strings.Contains(e.Hint, "speaks protocol 4") {
+			if errors.As(got.err, &e); e.Retryable != test.retryable || strings.Contains(e.Message, testToken) || test.name == "another version" && !strings.Contains(e.Hint, "speaks protocol 4") {
 				t.Errorf("%+v", e)
 			}
 			receive(t, c.Done())
