@@ -224,6 +224,9 @@ func unreachable(h *hop, err error) *tool.Error {
 	e.Retryable = true
 	var dns *net.DNSError
 	switch {
+	case noName(h.Host):
+		e.Retryable = false
+		return e.WithHint("%s is more than a name: an address has no brackets here, and user and port have members of their own", h.Host)
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return e.WithHint("there is no host of the name %s; is it spelt as in the ssh configuration?", h.Host)
 	case errors.Is(err, io.EOF):

@@ -3,6 +3,7 @@ package connection
 import (
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
@@ -60,5 +61,19 @@ func says(t testing.TB, c *Conn, command, want string) {
 	}
 	if got := string(r.Stdout); got != want {
 		t.Fatalf("%s says %q, want %q (%s; stderr %q)", command, got, want, r.Exit, r.Stderr)
+	}
+}
+
+// TestNoName: a host with its port, or in brackets, is told from one that is away.
+func TestNoName(t *testing.T) {
+	t.Parallel()
+	for _, host := range []string{"127.0.0.1:22", "[::1]", "[::1]:22"} {
+		c := sshtest.NewClient(t, "", "Host box\n User u\n HostName "+host+"\n")
+		p := newPool(t)
+		_, err := p.Dial(t.Context(), resolve(t, p, c, "box"), nil)
+		var e *tool.Error
+		if !errors.As(err, &e) || e.Kind != tool.BackendUnavailable || e.Retryable || !strings.Contains(e.Hint, "members of their own") {
+			t.Errorf("%s: got %s", host, explain(err))
+		}
 	}
 }

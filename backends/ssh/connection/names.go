@@ -46,6 +46,12 @@ func checkUser(name string) error {
 	return nil
 }
 
+// noName reports whether what aliases stand for has a port or brackets in it, which
+// no resolver knows. Only a ProxyCommand could make something of it.
+func noName(host string) bool {
+	return strings.ContainsAny(host, "[]") || strings.Count(host, ":") == 1
+}
+
 func blankOrControl(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || r == unicode.ReplacementChar
 }
