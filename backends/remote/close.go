@@ -66,6 +66,11 @@ func (e *Environment) Shutdown(ctx context.Context) error {
 		for try := 1; try < shutdownTries && errors.Is(err, errCut); try++ {
 			err = e.shutdownAgain(ctx, budget)
 		}
+	} else if ctx.Err() != nil {
+		err = &tool.Error{
+			Kind: tool.KindOf(err), Message: "the worker could not be reached within " + budget.String() + ", to end it", Err: err,
+			Hint: "nothing was removed; see whether the environment can be reached, then try again",
+		}
 	} else {
 		err = about("ending the worker", err)
 	}

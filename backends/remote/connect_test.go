@@ -412,6 +412,27 @@ func TestShutdown(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a worker that cannot be reached", func(t *testing.T) {
+		f := newFar(ourCaps...)
+		b := binding()
+		b.Profile.ShutdownTimeout = 30 * time.Millisecond
+		e := open(t, f, b, Options{})
+		events := e.Events().Subscribe()
+		defer events.Close()
+		f.mu.Lock()
+		f.dial = func(ctx context.Context, _ int) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		f.mu.Unlock()
+		f.cut()
+		reach(t, events, backends.StateDisconnected)
+		err := e.Shutdown(t.Context())
+		wantKind(t, err, tool.Timeout)
+		if !strings.Contains(err.Error(), "30ms") || !strings.Contains(hintOf(err), "nothing was removed") {
+			t.Errorf("%v (%s)", err, hintOf(err))
+		}
+	})
 	t.Run("an environment that is gone", func(t *testing.T) {
 		f := newFar(ourCaps...)
 		e := open(t, f, binding(), Options{})

@@ -67,7 +67,8 @@ func lacking(what, capability string) error {
 
 // foreign is the error for a reply that keeps to no contract.
 func foreign(what, format string, args ...any) error {
-	return tool.Errorf(tool.ProtocolMismatch, "%s: the far end's reply breaks the protocol: %s", what, fmt.Sprintf(format, args...))
+	e := tool.Errorf(tool.ProtocolMismatch, "%s: the far end's reply breaks the protocol: %s", what, fmt.Sprintf(format, args...))
+	return e.WithHint("it may have been done all the same. The fault is the far end's: of an adapter, caisson adapter check shows it")
 }
 
 // notSent reports whether err says that the peer never got the request, while

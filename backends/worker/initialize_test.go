@@ -3,6 +3,7 @@
 package worker_test
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -72,6 +73,9 @@ func TestInitializeRefuses(t *testing.T) {
 			conn := client(t, o.Listen)
 			_, err := conn.Initialize(t.Context(), in)
 			wantWord(t, "initialize", err, c.word)
+			if e := (*tool.Error)(nil); tool.KindOf(err) == tool.EnvironmentLost && (!errors.As(err, &e) || e.Hint == "") {
+				t.Errorf("%v says nothing about what to do", err)
+			}
 		})
 	}
 	// None of them has bound the worker.

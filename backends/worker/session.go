@@ -177,7 +177,8 @@ func makeRoot(in wire.Initialize) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return tool.Errorf(tool.Internal, "look at the workspace: %w", err).WithPath(in.Root)
 	case in.RequireExistingWorkspace:
-		return tool.Errorf(tool.EnvironmentLost, "the workspace %s is not there any more", in.Root).WithPath(in.Root)
+		return tool.Errorf(tool.EnvironmentLost, "the workspace %s is not there any more", in.Root).WithPath(in.Root).
+			WithHint("bring it back, or delete the session and open a new one")
 	}
 	if err := os.MkdirAll(in.Root, 0o700); err != nil {
 		return tool.Errorf(tool.Internal, "make the workspace: %w", err).WithPath(in.Root)
