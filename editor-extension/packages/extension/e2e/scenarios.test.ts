@@ -316,15 +316,20 @@ describe("in a real workbench", () => {
     await workbench.page.keyboard.press("Escape");
     await failure;
 
-    const again = agent.call(asked, "bash", { command: "echo should run" });
+    // What stands far to the right must be seen, too.
+    const command = `echo should run${" ".repeat(400)}; echo "and more"`;
+    const again = agent.call(asked, "bash", { command });
     await window.dialog.filter({ hasText: "echo should run" }).waitFor();
     // Whoever was typing allows nothing: Enter shows what would run.
     await workbench.page.keyboard.press("Enter");
     await window.tab("What bash would do").waitFor();
     await window.editor.filter({ hasText: /echo\sshould\srun/ }).waitFor();
+    const rest = window.editor.getByText(/and\smore/).last();
+    const [shown, editor] = await Promise.all([rest.boundingBox(), window.editor.boundingBox()]);
+    expect(shown?.x).toBeLessThan((editor?.x ?? 0) + (editor?.width ?? 0) - 50);
     const question = window.notification("An agent wants to run bash in guarded");
     await question.locator(".monaco-button", { hasText: "Allow Once" }).click();
-    expect((await again).structuredContent).toMatchObject({ stdout: "should run\n" });
+    expect((await again).structuredContent).toMatchObject({ stdout: "should run\nand more\n" });
   });
 
   it("makes no links of what a process is called", async () => {

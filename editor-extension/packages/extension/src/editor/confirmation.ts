@@ -8,6 +8,9 @@ import { folderName } from "./sessionTree.js";
 
 const scheme = "caisson-question";
 
+/** The language of such documents: package.json lets none of their lines leave the screen. */
+const language = "caisson-question";
+
 /** First, as the first button has the focus: whoever is typing when the question comes allows nothing. */
 const look: vscode.MessageItem = { title: "Show in Editor" };
 const once: vscode.MessageItem = { title: "Allow Once" };
@@ -97,6 +100,8 @@ export class Confirmations implements vscode.TextDocumentContentProvider, vscode
     });
     this.shown.clear();
     this.shown.set(uri.toString(), text);
-    await vscode.window.showTextDocument(uri, { preview: true });
+    const document = await vscode.workspace.openTextDocument(uri);
+    await vscode.languages.setTextDocumentLanguage(document, language);
+    await vscode.window.showTextDocument(document, { preview: true });
   }
 }
