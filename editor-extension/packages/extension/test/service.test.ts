@@ -83,6 +83,18 @@ describe("Service", () => {
     await expect(started).rejects.toMatchObject({ data: { outcomeUnknown: false } });
   });
 
+  it("says what a program died of, and nothing of its stacks", async () => {
+    const { service, services } = testService([{ initialize: () => new Promise(() => undefined) }]);
+    const started = service.ensure();
+    await eventually(() => services.length === 1);
+    const stack = "\ngoroutine 1 [running]:\nmain.main()\n\t/src/main.go:7 +0x1d\n";
+    services[0]?.stderr.write("time=now level=INFO msg=started\npan");
+    services[0]?.stderr.write(`ic: index out of range\n${stack.repeat(1000)}gs     0x0\n`);
+    await eventually(() => services[0]?.stderr.readableLength === 0);
+    services[0]?.crash({ code: 2, signal: null });
+    await expect(started).rejects.toThrow(/\(exit code 2\): panic: index out of range$/);
+  });
+
   it.each(["no header\r\n\r\n", "Content-Length: 5\r\n\r\n{bad}", "Content-Length: x\r\n\r\n{}"])(
     "ends a program that says %j, and leaves nobody waiting",
     async (garbage) => {

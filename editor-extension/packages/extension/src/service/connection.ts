@@ -19,7 +19,7 @@ import {
 } from "vscode-jsonrpc/node";
 import type { Child } from "./child.js";
 import { type Disposable, Emitter } from "./emitter.js";
-import { type End, lastWords } from "./end.js";
+import { type End, kept, lastWords } from "./end.js";
 import { isErrorData, ServiceError, serviceError } from "./errors.js";
 import { Vigil } from "./vigil.js";
 
@@ -34,9 +34,6 @@ const refusedBudget = 2_000;
 
 /** How long a program may take to greet; one that is no service may never do it. In ms. */
 const greetingBudget = 20_000;
-
-/** How much of the service's stderr is kept for the error of an early end, in bytes. */
-const keptErrors = 8192;
 
 /** How much of the reason is told for which a program was ended, in characters. */
 const keptReason = 200;
@@ -138,7 +135,7 @@ export class Connection {
   }
 
   private said(text: string): void {
-    this.errors = (this.errors + text).slice(-keptErrors);
+    this.errors = kept(this.errors, text);
     this.output.fire(text);
   }
 
@@ -149,6 +146,7 @@ export class Connection {
   private breach(error: Error): void {
     if (this.gone === undefined) {
       // In one line, as the last one is told; it may quote what was said.
+      this.errors = "";
       const why = error.message.replace(/\s+/g, " ").slice(0, keptReason);
       this.said(`\n${broken} ${why}\n`);
       this.child.kill();
