@@ -21,6 +21,16 @@ describe("what others wrote", () => {
     expect(name("👍".repeat(300))).toBe(`${"👍".repeat(200)}…`);
   });
 
+  it("has its emoji in its name, and nothing unseen behind them", () => {
+    const emoji = "👩‍👩‍👧 ⚠️ 👩🏽‍💻 1️⃣";
+    expect(name(emoji)).toBe(emoji);
+    expect(name("a\ufe0f 1\ufe0f b\u200dc ⚠\u200d")).toBe(
+      "a\\u{fe0f} 1\\u{fe0f} b\\u{200d}c ⚠\\u{200d}",
+    );
+    // What would run is told to the byte.
+    expect(visible("⚠\ufe0f")).toBe("⚠\\u{fe0f}");
+  });
+
   it("is no link of a message", () => {
     const link = /\[([^\]]+)\]\(((?:https?:\/\/|command:|file:)[^)\s]+)/; // what the editor looks for
     const text = "[look](command:workbench.action.quit) [here](https://example.com)";

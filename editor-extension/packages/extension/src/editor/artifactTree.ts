@@ -39,7 +39,7 @@ export class ArtifactTree implements vscode.TreeDataProvider<Artifact> {
     // Without an argument, as the items of processes.
     item.command = { command: "caisson.artifact.openSelected", title: "Open" };
     item.tooltip = [
-      artifact.source.path,
+      name(artifact.source.path),
       `${artifact.mediaType}, ${artifact.size} bytes, from ${artifact.source.profile}`,
       artifact.id,
     ].join("\n");

@@ -19,28 +19,38 @@ export function exportedApi(caisson: Caisson): CaissonApi {
     version: 1,
     onProcess: processes.event,
     onArtifact: artifacts.event,
-    open: async (folder, options = {}) => {
-      const key = keyOf(folder ?? (await folderOfCall()));
-      const { profile, token } = options;
+    open: async (folder, options) => {
+      const key = keyOf(aFolder(folder ?? (await folderOfCall())));
+      const { profile, token } = options ?? {};
       return profile === undefined
         ? caisson.sessions.forFolder(key, { token })
         : caisson.sessions.openNew(key, { profile, token });
     },
-    call: async (session, name, input, options = {}) => {
-      const { token, ...others } = options;
+    call: async (session, name, input, options) => {
+      const { token, ...others } = options ?? {};
       await caisson.sessions.ready();
       return caisson.service.request(
         "tool/call",
-        { sessionId: idOf(session), name, arguments: input, ...others },
+        { ...others, sessionId: idOf(session), name, arguments: input },
         { token },
       );
     },
-    start: async (session, command, options = {}) => {
-      const params = { sessionId: idOf(session), command, ...options };
+    start: async (session, command, options) => {
+      const params = { ...options, sessionId: idOf(session), command };
       await caisson.sessions.ready();
       return (await caisson.service.request("process/start", params)).process;
     },
   };
+}
+
+/** What an extension, perhaps one without types, gives as a folder. */
+function aFolder(folder: vscode.WorkspaceFolder): vscode.WorkspaceFolder {
+  if (!(folder?.uri instanceof vscode.Uri)) {
+    throw new ServiceError("That is no folder of the window.", {
+      hint: "Give one of vscode.workspace.workspaceFolders, or none.",
+    });
+  }
+  return folder;
 }
 
 /** The id of what an extension, perhaps one without types, gives as a session. */

@@ -2,6 +2,8 @@ import type { Process, Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
 import { isAlive } from "../model/processes.js";
+import { excerpt, inQuestion } from "../model/question.js";
+import { name, visible } from "../model/shown.js";
 import { age, bytes, nameOf, status, wasStopped, wentWrong } from "../model/words.js";
 import { folderName } from "./sessionTree.js";
 
@@ -104,12 +106,12 @@ function processItem(process: Process): vscode.TreeItem {
   // at that moment would do nothing.
   item.command = { command: "caisson.process.openSelected", title: "Open Terminal" };
   item.tooltip = [
-    process.command,
-    `In ${process.cwd}`,
+    excerpt(visible(process.command), inQuestion).text,
+    `In ${name(process.cwd)}`,
     `Environment: ${process.environment.profile} (${process.environment.backend})`,
     process.pid === undefined ? "" : `Process id there: ${process.pid}`,
     `Started by ${process.owner.kind}`,
-    process.reason ?? "",
+    visible(process.reason ?? ""),
   ]
     .filter((line) => line !== "")
     .join("\n");

@@ -9,9 +9,19 @@ const maxName = 200;
 const unseen =
   /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?! )\p{Zs}/gu;
 
+/** Of them, what only makes one picture of several, as an emoji's parts are. */
+const joining =
+  /(?<=\p{Extended_Pictographic})\ufe0f|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?<=\p{Extended_Pictographic}[\ufe0f\p{Emoji_Modifier}]?)\u200d(?=\p{Extended_Pictographic})/u;
+
+const unseenInName = new RegExp(`(?!${joining.source})(?:${unseen.source})`, "gu");
+
 /** The text with a name like \u{202e} for each character that cannot be seen; line ends and tabs stay. */
 export function visible(text: string): string {
-  return text.replace(unseen, (c) => (c === "\n" || c === "\t" ? c : codeOf(c)));
+  return named(text, unseen);
+}
+
+function named(text: string, characters: RegExp): string {
+  return text.replace(characters, (c) => (c === "\n" || c === "\t" ? c : codeOf(c)));
 }
 
 function codeOf(character: string): string {
@@ -20,7 +30,7 @@ function codeOf(character: string): string {
 
 /** A text of others as a name in one line: all of it can be seen, and it has an end. */
 export function name(text: string): string {
-  const line = visible(text.replace(/\r?\n/g, "⏎").replaceAll("\t", " "));
+  const line = named(text.replace(/\r?\n/g, "⏎").replaceAll("\t", " "), unseenInName);
   const characters = [...line];
   return characters.length <= maxName ? line : `${characters.slice(0, maxName).join("")}…`;
 }
