@@ -161,9 +161,11 @@ func (r resolver) run(ctx context.Context, args []string) (string, error) {
 	cmd := exec.CommandContext(ctx, r.program, args...)
 	stdout, stderr := &program.Tail{Max: maxConfiguration}, &program.Tail{Max: MaxStderr}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
-	// A command of Match exec may leave children that hold on to the output.
+	// A command of Match exec may leave children that hold on to the output. One that
+	// is not waited for any more is ended with ssh.
 	cmd.WaitDelay = time.Second
 	prepare(cmd)
+	cmd.Cancel = func() error { killGroup(cmd.Process); return nil }
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
