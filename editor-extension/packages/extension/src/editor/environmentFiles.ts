@@ -1,8 +1,10 @@
 import type { FileInfo, Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import { type Caisson, settings } from "../caisson.js";
+import { fault } from "../model/fileErrors.js";
 import { name, withoutIcons } from "../model/shown.js";
 import { serviceError } from "../service/errors.js";
+import { sentence } from "./report.js";
 
 /** The scheme of the files of environments: caisson-env:/<session>/<path below its root>. */
 export const environmentScheme = "caisson-env";
@@ -116,7 +118,7 @@ export class EnvironmentFiles implements vscode.FileSystemProvider {
       await this.caisson.sessions.ready();
       return await this.caisson.service.request(method, params(sessionId, rest.join("/")));
     } catch (thrown) {
-      throw fileError(thrown, uri);
+      throw fileError(thrown, uri, method === "fs/writeFile");
     }
   }
 }
@@ -124,17 +126,15 @@ export class EnvironmentFiles implements vscode.FileSystemProvider {
 type Requests = import("@caisson/protocol").ClientRequests;
 type FileMethod = "fs/stat" | "fs/readDirectory" | "fs/readFile" | "fs/writeFile";
 
-function fileError(thrown: unknown, uri: vscode.Uri): Error {
+function fileError(thrown: unknown, uri: vscode.Uri, writes: boolean): Error {
   const error = serviceError(thrown);
-  switch (error.kind) {
-    case "pathOutsideRoot":
-    case "denied":
-      return vscode.FileSystemError.NoPermissions(error.message);
-    case undefined:
-      // A file that is not there is the common case, and the editor asks for many.
+  switch (fault(error, writes)) {
+    case "missing":
       return vscode.FileSystemError.FileNotFound(uri);
-    default:
-      return vscode.FileSystemError.Unavailable(error.message);
+    case "refused":
+      return vscode.FileSystemError.NoPermissions(error.message);
+    case "other":
+      return vscode.FileSystemError.Unavailable(sentence(error));
   }
 }
 
