@@ -55,9 +55,12 @@ type admission struct {
 	arguments func() (json.RawMessage, error)
 	// files are what the call brings along.
 	files   map[string][]byte
-	nowhere bool    // it does not run in the workspace
-	confirm Confirm // nil where there is nobody to ask
-	output  int64   // bytes that it returned
+	nowhere bool // it does not run in the workspace
+	// judgedAt is the place in whose directory it runs; nil is the one that it is
+	// admitted to.
+	judgedAt *place
+	confirm  Confirm // nil where there is nobody to ask
+	output   int64   // bytes that it returned
 }
 
 // given are arguments as they came.
@@ -266,6 +269,9 @@ func (s *live) guardCall(ctx context.Context, p *place, x *Execution) (guard.Cal
 			return c, known(err)
 		}
 		c.Arguments = raw
+	}
+	if a.judgedAt != nil {
+		p = a.judgedAt
 	}
 	if !a.nowhere {
 		c.Dir, c.Names = s.directory(p), s.directoryNames(p)

@@ -536,3 +536,41 @@ func TestListsOfPacks(t *testing.T) {
 	_, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "bash", Arguments: json.RawMessage(`{"command":"make"}`)})
 	wantKind(t, err, tool.Denied)
 }
+
+// A job is judged by the directory that it would run in, by the names which that has
+// there, whatever the session's own environment calls it.
+func TestJobsAreJudgedWhereTheyRun(t *testing.T) {
+	r := newRig(t)
+	r.write(r.config, `{
+		"execution_environments": {"profiles": {
+			"box": {"backend": "docker", "image": "a", "host_workspace": "${workspaceFolder}"},
+		}},
+		"guard": {"rules": [
+			{"tools": ["shell.*"], "match": {"cwd": "infra/**"}, "action": "deny"},
+			{"tools": ["shell.*"], "match": {"command": "rm /workspace/a"}, "action": "deny"},
+		]},
+	}`)
+	s := r.start()
+	for _, c := range []struct {
+		own, other, cwd, command string
+		denied                   bool
+	}{
+		{"local", "box", "infra", "ls", true},
+		{"local", "box", "/workspace/infra/x", "ls", true},
+		{"local", "box", "/workspace", "ls", false},
+		{"local", "box", ".", "a", true},
+		{"local", "", ".", "a", false},
+		{"box", "local", r.folder + "/infra", "ls", true},
+		{"box", "local", ".", "a", false},
+		{"box", "", ".", "a", true},
+	} {
+		v := s.open(session.OpenRequest{Workspace: r.folder, Profile: c.own})
+		_, err := s.job(session.JobRequest{
+			SessionID: v.ID, Constraints: session.Constraints{Profile: c.other},
+			Job: backends.JobRequest{CWD: c.cwd, Argv: []string{"rm", c.command}},
+		})
+		if (tool.KindOf(err) == tool.Denied) != c.denied || err != nil && !c.denied {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

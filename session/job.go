@@ -100,6 +100,9 @@ func (m *Manager) runJob(ctx context.Context, r JobRequest) (JobResult, error) {
 		Tool: shellJob, CallID: r.Job.ID, Actor: r.Job.Actor, RunID: r.RunID, NodeName: r.NodeName,
 		admission: ofJob(r.Job, r.Constraints, r.Confirm),
 	}
+	if r.Job.CWD != "" {
+		x.admission.judgedAt = s.judgedAt(p, r)
+	}
 	var result JobResult
 	err = s.execute(ctx, p, x, func(ctx context.Context, x *Execution) error {
 		site, leave, err := s.siteOf(ctx, r)

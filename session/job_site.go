@@ -56,26 +56,11 @@ func (s *live) siteOf(ctx context.Context, r JobRequest) (_ jobSite, leave func(
 // siteOn is the place for a job with these constraints: home, another one of the
 // session, or one for the job alone.
 func (s *live) siteOn(home *place, c Constraints, inWorkspace bool) (*place, error) {
-	base := home.saved.Profile
-	other := c.Profile != "" && c.Profile != base.Name
-	if other {
-		if p := s.placeOn(c.Profile); p != nil {
-			home, base, other = p, p.saved.Profile, false
-		}
+	home, own, err := s.siteProfile(home, c)
+	if err != nil || own == nil {
+		return home, err
 	}
-	if other {
-		var err error
-		if base, err = s.profileNow(c.Profile); err != nil {
-			return nil, err
-		}
-	}
-	limited, err := c.narrowed(base)
-	if err != nil {
-		return nil, at(base, under("constraints", err))
-	}
-	if !other && reflect.DeepEqual(limited.Written, base.Written) {
-		return home, nil
-	}
+	limited := *own
 	if inWorkspace {
 		there, err := s.m.workspaceOf(store.Place{Profile: limited}, s.folder)
 		if err != nil {
@@ -86,11 +71,55 @@ func (s *live) siteOn(home *place, c Constraints, inWorkspace bool) (*place, err
 			return nil, err
 		}
 		if there.host == "" || there != here {
-			return nil, at(base, tool.Errorf(tool.Unsupported, "with these constraints the job would have an environment of its own, which has not the session's workspace").
+			return nil, at(limited, tool.Errorf(tool.Unsupported, "with these constraints the job would have an environment of its own, which has not the session's workspace").
 				WithPath("cwd").WithHint("Leave cwd out and send the files along as inputFiles, or leave the constraints out."))
 		}
 	}
 	return s.addOneOff(limited)
+}
+
+// siteProfile says where a job with these constraints goes: to the place that it returns
+// or, where there is a profile, to an environment of its own on that.
+func (s *live) siteProfile(home *place, c Constraints) (*place, *profile.Profile, error) {
+	base := home.saved.Profile
+	other := c.Profile != "" && c.Profile != base.Name
+	if other {
+		if p := s.placeOn(c.Profile); p != nil {
+			home, base, other = p, p.saved.Profile, false
+		}
+	}
+	if other {
+		var err error
+		if base, err = s.profileNow(c.Profile); err != nil {
+			return nil, nil, err
+		}
+	}
+	limited, err := c.narrowed(base)
+	if err != nil {
+		return nil, nil, at(base, under("constraints", err))
+	}
+	if !other && reflect.DeepEqual(limited.Written, base.Written) {
+		return home, nil, nil
+	}
+	return home, &limited, nil
+}
+
+// judgedAt is the place by whose directory the guard judges a job in the workspace: its
+// site, or a likeness of it while that does not exist. home stands for what cannot be:
+// the job fails, and says why.
+func (s *live) judgedAt(home *place, r JobRequest) *place {
+	c, err := r.Constraints.ofJob("constraints", s.saved.JobLimits)
+	if err != nil {
+		return home
+	}
+	site, own, err := s.siteProfile(home, c)
+	switch {
+	case err != nil:
+		return home
+	case own != nil:
+		return newPlace(s, store.Place{Profile: own.OneOff()})
+	}
+	return site
 }
 
 // placeOn is the session's place on the profile of this name, or nil.
