@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,6 +30,7 @@ func TestAsRootQuality(t *testing.T) {
 	t.Run("FullDiskOfJobs", testFullDiskOfJobs)
 	t.Run("ReadOnlyState", testReadOnlyFileSystem)
 	t.Run("RecycledPid", testRecycledPid)
+	t.Run("HiddenProcesses", testHiddenProcesses)
 }
 
 // mount puts a small file system at dir for as long as there is the place.
@@ -220,24 +222,77 @@ func testRecycledPid(t *testing.T) {
 		recyclePid(t)
 		return
 	}
-	cmd := exec.Command("/proc/self/exe", "-test.run=^TestAsRootQuality$/^RecycledPid$", "-test.v")
+	inNamespace(t, "RecycledPid")
+}
+
+// inNamespace runs a row again, as the first process of a pid namespace.
+func inNamespace(t *testing.T, row string) {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestAsRootQuality$/^"+row+"$", "-test.v")
 	cmd.Env = append(os.Environ(), insideNamespace+"=1", testProgram+"="+filepath.Join(programDir, "caisson"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS}
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: TestAsRootQuality/RecycledPid") {
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestAsRootQuality/"+row) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-func recyclePid(t *testing.T) {
+// mountProc mounts the /proc of the namespace.
+func mountProc(t *testing.T, options string) {
+	t.Helper()
 	for _, m := range []struct {
-		source, target, kind string
-		flags                uintptr
-	}{{"", "/", "", unix.MS_REC | unix.MS_PRIVATE}, {"proc", "/proc", "proc", 0}} {
-		if err := unix.Mount(m.source, m.target, m.kind, m.flags, ""); err != nil {
+		source, target, kind, options string
+		flags                         uintptr
+	}{{"", "/", "", "", unix.MS_REC | unix.MS_PRIVATE}, {"proc", "/proc", "proc", options, 0}} {
+		if err := unix.Mount(m.source, m.target, m.kind, m.flags, m.options); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Where /proc shows a user no processes but their own, commands run as elsewhere, and
+// still cannot reach their worker.
+func testHiddenProcesses(t *testing.T) {
+	if os.Getenv(insideNamespace) == "" {
+		inNamespace(t, "HiddenProcesses")
+		return
+	}
+	mountProc(t, "hidepid=2")
+	p := newPlace(t, members{})
+	p.unprivileged()
+	w := p.serve(func(_ *client.Options, i *protocol.InitializeParams) {
+		i.ProcessID = nil // we are another user's, and hidden too
+	}).open("", "hidden")
+	if got := w.sh("test -e /proc/1 || echo hidden"); got != "hidden\n" {
+		t.Errorf("the first process is %q", got)
+	}
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", w.worker()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := slices.DeleteFunc(strings.Split(string(line), "\x00"), func(a string) bool {
+		return !strings.HasPrefix(a, "--") || strings.HasPrefix(a, "--ready-fd")
+	})
+	reach := "coproc { " + p.program + " attach " + strings.Join(args, " ") + ` 2>&1; }
+		echo '{"id":"1","method":"process/list"}' >&${COPROC[1]}; read -t 10 -r answer <&${COPROC[0]}; echo "answer $answer"`
+	allowed, err := exec.Command(p.wrap[0], append(p.wrap[1:], "bash", "-c", reach)...).CombinedOutput()
+	if err != nil || !strings.Contains(string(allowed), "token is missing") {
+		t.Errorf("whoever may connect gets %q, %v", allowed, err)
+	}
+	if got := w.bash(reach); strings.Contains(got.Stdout, "token") || !strings.HasPrefix(got.Stdout, "answer ") {
+		t.Errorf("a command of the session gets %+v", got)
+	}
+	started := w.background("setsid sleep 1000 & trap '' TERM; sleep 1000")
+	if _, err := w.ProcessStop(w.ctx(), w.named(started.ID)); err != nil {
+		t.Error(explain(err))
+	}
+	if _, err := w.SessionDelete(w.ctx(), protocol.SessionDeleteParams{SessionID: "hidden"}); err != nil {
+		t.Error(explain(err))
+	}
+}
+
+func recyclePid(t *testing.T) {
+	mountProc(t, "")
 	p := newPlace(t, members{})
 	s := p.serve()
 	w := s.open("", "recycled")

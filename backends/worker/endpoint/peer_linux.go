@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"slices"
@@ -203,8 +204,8 @@ type process struct {
 }
 
 // ancestry is the process and its ancestors, up to the first or up to one that
-// lives outside of our pid namespace. A tree that changed while it was walked
-// is walked again.
+// lives outside of our pid namespace or that /proc does not show. A tree that
+// changed while it was walked is walked again.
 func ancestry(pid int) ([]process, error) {
 	var last []process
 	var err error
@@ -231,6 +232,9 @@ func walk(pid int) ([]process, error) {
 			return nil, fmt.Errorf("more than %d", maxDepth)
 		}
 		p, err := readProcess(pid)
+		if errors.Is(err, fs.ErrNotExist) && len(chain) > 0 && others(pid) {
+			return chain, nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -239,6 +243,13 @@ func walk(pid int) ([]process, error) {
 	}
 	return chain, nil
 }
+
+// others reports whether the process is there and another user's. Where /proc is
+// mounted with hidepid, it shows a user nothing of those, the machine's first
+// process among them. A confined command can have none above it but those that its
+// worker has too: no_new_privs keeps it from becoming somebody else. A process of
+// our own that hides is none of them: its ancestors are not known.
+func others(pid int) bool { return errors.Is(unix.Kill(pid, 0), unix.EPERM) }
 
 func readProcess(pid int) (process, error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
