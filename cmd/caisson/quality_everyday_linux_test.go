@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/docker/dockertest"
@@ -339,6 +340,12 @@ func testLineEndings(w *work) {
 			w.Errorf("%s has the mode %s", name, got)
 		}
 	}
+	// A newline of an edit is what the file has there.
+	w.sh(`printf 'one\r\ntwo\r\nthree\n' > endings/lines`)
+	w.call("edit_file", members{"path": "endings/lines", "old_text": "one\ntwo", "new_text": "1\n1.5\n2"})
+	if got := w.sh("od -An -c endings/lines | tr -d ' \n'"); got != `1\r\n1.5\r\n2\r\nthree\n` {
+		w.Errorf("the lines are %s", got)
+	}
 }
 
 // A terminal has its size from the first instruction on, and keeps the one that
@@ -393,6 +400,23 @@ func testZombies(w *work) {
 	}
 }
 
+// What a command left behind ends with its session, however it hides: without a parent,
+// in a session of its own, with nothing in its environment.
+func testHiding(t *testing.T) {
+	w := newPlace(t, members{}).serve().open("", "hiding")
+	w.sh(`setsid env -i /bin/sh -c 'cd /; sleep 1000 <&- >&- 2>&- & echo $!' > pid`)
+	pid, err := strconv.Atoi(strings.TrimSpace(w.sh("cat pid")))
+	if err != nil || !running(pid) {
+		t.Fatalf("there is no process %d: %v", pid, err)
+	}
+	if _, err := w.SessionClose(w.ctx(), protocol.SessionParams{SessionID: "hiding"}); err != nil {
+		t.Error(explain(err))
+	}
+	if running(pid) {
+		t.Errorf("%d still runs", pid)
+	}
+}
+
 // zombies are the dead children of the session's worker and of its init.
 func zombies(w *work) string {
 	if w.session.Backend == "docker" {
@@ -416,8 +440,9 @@ func zombies(w *work) string {
 // Files that hold secrets are left alone by tools, published to nobody, and open
 // to people.
 func testSecretFiles(w *work) {
-	w.sh("mkdir -p secret/.ssh && echo TOKEN=s3cret > secret/.env && echo s3cret > secret/.ssh/id_ed25519 && ln -s .env secret/innocent && git init -q secret/repo")
-	for _, path := range []string{"secret/.env", "secret/innocent", "secret/.ssh/id_ed25519", "secret/repo/.git/config"} {
+	w.sh("mkdir -p secret/.ssh && echo TOKEN=s3cret > secret/.env && echo s3cret > secret/.ssh/id_ed25519 && ln -s .env secret/innocent && git init -q secret/repo" +
+		" && echo s3cret > secret/Server.PEM && mkdir secret/.SSH && echo s3cret > secret/.SSH/key")
+	for _, path := range []string{"secret/.env", "secret/Server.PEM", "secret/.SSH/key", "secret/innocent", "secret/.ssh/id_ed25519", "secret/repo/.git/config"} {
 		for tool, args := range map[string]members{
 			"read_file":        {"path": path},
 			"write_file":       {"path": path, "content": "x"},

@@ -42,6 +42,7 @@ func TestQuality(t *testing.T) {
 		for name, run := range both {
 			t.Run(name, func(t *testing.T) { run(t, localProfile()) })
 		}
+		t.Run("Hiding", testHiding)
 		everyday(t, localProfile())
 	})
 	t.Run("docker", func(t *testing.T) {
