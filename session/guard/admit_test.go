@@ -436,3 +436,28 @@ func TestQuestions(t *testing.T) {
 		t.Errorf("%d bytes: %.100s", len(shown), shown)
 	}
 }
+
+// What the arguments do not show stands in the question.
+func TestQuestionsTellWhoAsksForWhat(t *testing.T) {
+	for _, c := range []struct {
+		mode  tool.Mode
+		actor tool.ActorKind
+		want  string
+	}{
+		{"", "", ""},
+		{"", tool.ActorMain, ""},
+		{tool.Unconfined, "", "; it asks for the permission mode unconfined"},
+		{tool.ReadOnly, tool.ActorSideChat, "; it asks for the permission mode read_only; it comes from a side chat"},
+	} {
+		g := newGuard(t, Options{Policies: []Policy{confirmAll()}})
+		who := &person{answer: Answer{Allow: true}}
+		call := shellCall("ls")
+		call.Mode, call.Actor = c.mode, c.actor
+		if err := admitted(g.Admit(t.Context(), call, who.ask)); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := who.questions()[0].Reason, "guard.rules[0] of here is about such calls: careful"+c.want; got != want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}

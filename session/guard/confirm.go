@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -47,6 +49,17 @@ func keyOf(c Call, verdicts []verdict) key {
 	return sha256.Sum256(raw)
 }
 
+// asks says what the arguments do not show of what a call asks for, "" for nothing.
+func (c Call) asks() (text string) {
+	if c.Mode != "" {
+		text += fmt.Sprintf("; it asks for the permission mode %s", c.Mode)
+	}
+	if c.Actor != "" && c.Actor != tool.ActorMain {
+		text += fmt.Sprintf("; it comes from a %s", strings.ReplaceAll(string(c.Actor), "_", " "))
+	}
+	return text
+}
+
 // confirm asks a person about the call, unless the answer is known.
 func (g *Guard) confirm(ctx context.Context, c Call, verdicts []verdict, ask Ask) error {
 	v := verdicts[0]
@@ -76,6 +89,7 @@ func (g *Guard) confirm(ctx context.Context, c Call, verdicts []verdict, ask Ask
 		}
 		reason += v.because()
 	}
+	reason += c.asks()
 	limited, cancel := context.WithTimeoutCause(ctx, g.timeout, errNoAnswer)
 	defer cancel()
 	shown := c
