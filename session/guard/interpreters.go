@@ -7,10 +7,11 @@ import (
 
 // callers are functions of other languages that run a program, or shell code.
 var callers = strings.Fields(`system popen exec execSync execFile execFileSync spawn spawnSync shell_exec passthru proc_open pcntl_exec
-subprocess.run subprocess.call check_output check_call Popen getoutput getstatusoutput execvp execvpe execlp execv execl execute Command capture2 capture3`)
+subprocess.run subprocess.call check_output check_call Popen getoutput getstatusoutput execvp execvpe execlp execv execl execute Command capture2 capture3
+spawnl spawnlp spawnv spawnvp spawnvpe posix_spawn posix_spawnp create_subprocess_shell create_subprocess_exec system2 shell-command`)
 
 // interpreters are programs of other languages whose programs stand in a word or are read.
-var interpreters = strings.Fields("python perl ruby node nodejs deno bun php lua luajit pwsh powershell pypy tclsh expect osascript")
+var interpreters = strings.Fields("python perl ruby node nodejs deno bun php lua luajit pwsh powershell pypy tclsh expect osascript rscript julia emacs")
 
 // escapes begin lines that well-known programs give to a shell.
 var escapes = map[string][]string{

@@ -160,6 +160,22 @@ var runners = map[string]runner{
 	"runcon":           {values: "-t -u -r -l --type --user --role --range"},
 	"newgrp":           {skip: 1, shell: true},
 	"xterm":            {values: "-T -title -geometry -fn -fa -fs -bg -fg -name"},
+	"choom":            {values: "-n --adjust"},
+	"dzdo":             {values: "-u -g -p"},
+	"rr":               {skip: 1, verbs: "record"},
+	"lldb":             {values: "-o -O -s -S -b -p -n -f --one-line --source --file"},
+	"tsocks":           {},
+	"ts":               {values: "-L -D -N -S"},
+	"tsp":              {values: "-L -D -N -S"},
+	"nq":               {},
+	"pueue":            {values: "-g -w -d -l", skip: 1, verbs: "add", joined: true},
+	"retry":            {values: "-t -d -n --times --delay"},
+	"ifne":             {},
+	"with-contenv":     {},
+	"heroku":           {values: "-a --app", skip: 1, verbs: "run"},
+	"adb":              {values: "-s -t", skip: 1, verbs: "shell", joined: true},
+	"pdsh":             {values: "-w -x -g -l -R -u -t", joined: true},
+	"snap":             {skip: 1, verbs: "run"},
 	"rsh":              {values: "-l", skip: 1, joined: true},
 	"mosh":             {values: "-p --port", skip: 1},
 	"cmd":              {skip: 1, joined: true},
@@ -291,6 +307,11 @@ func (w *walker) find(sh *shell, args []field, stdin string) string {
 	name := start + string(outside)
 	for i := 0; i < len(args); i++ {
 		switch args[i].text {
+		case "-fprintf":
+			if i+2 < len(args) {
+				w.wrote(sh, args[i+1].text, args[i+2].text)
+			}
+			continue
 		case "-exec", "-execdir", "-ok", "-okdir", "-x", "--exec", "-X", "--exec-batch":
 		default:
 			continue

@@ -162,6 +162,12 @@ var codeWords = map[string][]string{
 	"sftp":              {"-S"},
 	"nodemon":           {"-x", "--exec"},
 	"zip":               {"-TT", "--unzip-command"},
+	"split":             {"--filter"},
+	"sort":              {"--compress-program"},
+	"virt-customize":    {"--run-command", "--firstboot-command"},
+	"openvpn":           {"--up", "--down", "--route-up", "--tls-verify"},
+	"just":              {"-c", "--command"},
+	"cargo-watch":       {"-s", "--shell"},
 	"git": {
 		"--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager", "--sendmail-cmd", "--to-cmd", "--cc-cmd", "--httpd",
 	},
@@ -284,11 +290,20 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 		}
 		return string(anything), true
 	case "crontab":
-		if len(args) == 0 || args[len(args)-1].text == "-" {
+		switch {
+		case len(args) == 0 || args[len(args)-1].text == "-":
 			w.schedule(sh, stdin)
+		case !strings.HasPrefix(args[len(args)-1].text, "-"):
+			w.schedule(sh, w.file(sh, args[len(args)-1], stdin))
+		}
+		return string(anything), true
+	case "pee", "mispipe":
+		for _, a := range args {
+			w.code(sh.child(), a.text, stdin)
 		}
 		return string(anything), true
 	case "npm", "pnpm", "yarn":
+		w.packageScripts(sh)
 		if len(args) > 0 && (args[0].text == "exec" || args[0].text == "x" || args[0].text == "dlx") {
 			return w.runner(sh, runners["npx"], args, stdin), true
 		}

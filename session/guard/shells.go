@@ -1,6 +1,8 @@
 package guard
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -41,6 +43,10 @@ func (w *walker) file(sh *shell, f field, stdin string) string {
 	return text
 }
 
+// startup are the names of the files that shells read when they begin or end.
+var startup = strings.Fields(`.bashrc .bash_profile .bash_login .bash_logout .profile .zshenv .zshrc .zprofile .zlogin
+.zlogout .kshrc .mkshrc .cshrc .tcshrc .login bash.bashrc zshenv config.fish`)
+
 // shell follows a shell that is started.
 func (w *walker) shell(sh *shell, program string, args []field, stdin string) string {
 	inner := sh.child()
@@ -55,6 +61,11 @@ func (w *walker) shell(sh *shell, program string, args []field, stdin string) st
 	for _, name := range []string{"BASH_ENV", "ENV"} { // a file that it reads at first
 		if _, ok := inner.vars[name]; ok {
 			w.code(inner, w.file(sh, field{text: inner.lookup(name)}, stdin), stdin)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sh.files)) { // as one of a later day may
+		if slices.Contains(startup, base(name)) {
+			w.code(inner, w.file(sh, field{text: name}, stdin), unread)
 		}
 	}
 	w.prompts(inner)
@@ -150,6 +161,19 @@ func (w *walker) schedule(sh *shell, table string) {
 			line = strings.TrimLeft(line, " \t")
 		}
 		w.code(sh.child(), line, unread)
+	}
+}
+
+// packageScripts follows the scripts of a package that the line itself describes.
+func (w *walker) packageScripts(sh *shell) {
+	var described struct {
+		Scripts map[string]string `json:"scripts"`
+	}
+	if json.Unmarshal([]byte(sh.files[resolve(sh.dir, "package.json")]), &described) != nil {
+		return // nor would it be read as one
+	}
+	for _, name := range slices.Sorted(maps.Keys(described.Scripts)) {
+		w.code(sh.child(), described.Scripts[name], unread)
 	}
 }
 
