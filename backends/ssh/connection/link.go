@@ -3,6 +3,7 @@ package connection
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -60,6 +61,9 @@ func (l *link) watch() {
 	case !used:
 		cause = fmt.Errorf("%s let the account in and hung up before anything could run", l.route.last())
 		hint = "the log of its ssh server says why, such as a ChrootDirectory that is not there or not root's, or a limit of the account's"
+	case errors.Is(err, io.EOF):
+		// Not wrapped: whoever reads would take it for the end of a command's output.
+		cause = fmt.Errorf("the connection to %s was lost: it was closed at the other side, or on the way", l.route.last())
 	case err != nil:
 		cause = fmt.Errorf("the connection to %s was lost: %w", l.route.last(), err)
 	default:
