@@ -134,6 +134,27 @@ func TestOtherCommands(t *testing.T) {
 		{"process.process", `{"action":"write","process_id":"p","input":"rm -rf /\n"}`, nil, Deny},
 		{"process.process", `{"action":"write","process_id":"p","input":"y\n"}`, nil, Allow},
 		{"process.process", `{"action":"write","process_id":"p","input":"print(')"}`, nil, Allow},
+		{"process.process", `{"action":"write","process_id":"p","input":"ls\rrm -rf /\r"}`, nil, Deny}, // as a terminal takes it
+		{"process.process", `{"action":"write","process_id":"p","input":"rx\u007fm -rf /\r"}`, nil, Deny},
+		{"process.process", `{"action":"write","process_id":"p","input":"ls \u0015rm -rf /\r"}`, nil, Deny},
+		{"process.process", `{"action":"write","process_id":"p","input":"(\u0003rm -rf /\r"}`, nil, Deny},
+		{"process.process", `{"action":"write","process_id":"p","input":"rm x y\u0017\u0017-rf /\r"}`, nil, Deny},
+		{"process.process", `{"action":"write","process_id":"p","input":"rm -rf /\u0015ls"}`, nil, Deny}, // as a pipe does
+		{"process.process", `{"action":"write","process_id":"p","input":"\u001b[200~rm -rf /\u001b[201~\r"}`, nil, Deny},
+		{"process.process", `{"action":"write","process_id":"p","input":"m -rf /\u0001r\r"}`, nil, Confirm},
+		{"process.process", `{"action":"write","process_id":"p","input":"m -rf /\u001b[Hr\r"}`, nil, Confirm},
+		{"process.process", `{"action":"write","process_id":"p","input":"\u0012push\r"}`, nil, Confirm},
+		{"process.process", `{"action":"write","process_id":"p","input":"\u001b[B\u001b[B\r"}`, nil, Allow}, // a menu
+		{"process.process", `{"action":"write","process_id":"p","input":"\u001b:wq\r"}`, nil, Allow},
+		{"process.process", `{"action":"write","process_id":"p","input":"fi )\nrm -rf /\n"}`, nil, Deny}, // a line behind one that is none
+		{"process.process", `{"action":"write","process_id":"p","input":":!rm -rf /\r"}`, nil, Deny},
+		{"process.process", `{"action":"write","process_id":"p","input":"os.system('rm -rf /')\n"}`, nil, Deny},
+		{"process.process", `{"action":"write","process_id":"p","input":"` + strings.Repeat("x ", maxLine) + `"}`, nil, Confirm},
+		{"process.start", `{"argv":["python3","-i"]}`, nil, Confirm},
+		{"process.start", `{"argv":["python3","--version"]}`, nil, Allow},
+		{"process.start", `{"argv":["script"]}`, nil, Confirm},
+		{"process.start", `{"argv":["unshare","-r"]}`, nil, Confirm},
+		{"process.start", `{"argv":["nix-shell","-p","jq","--run","jq ."]}`, nil, Allow},
 		{"plugins.run", `{"command":["rm","-rf","/"]}`, nil, Deny},
 		{"shell.bash", `{"command":"ls","command":"rm -rf /"}`, nil, Confirm},
 		{"shell.bash", `["rm -rf /"]`, nil, Confirm},

@@ -249,6 +249,9 @@ func (w *walker) prompts(sh *shell) {
 	}
 }
 
+// readsOn are flags of interpreters that still read a program.
+var readsOn = []string{"-", "-i", "-q", "-u", "-B", "-E", "-I", "-s"}
+
 // special follows what a shell does itself, shells, and programs whose way to run
 // others is their own. It reports whether it was one.
 func (w *walker) special(sh *shell, program string, fields []field, stdin string) (string, bool) {
@@ -270,7 +273,7 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 	case "python", "perl", "ruby", "node", "php", "lua", "pwsh":
 		// What a program of theirs does is not looked at. One that nobody has seen is
 		// as any other code that is only known when it runs.
-		if open(stdin) && (len(args) == 0 || len(args) == 1 && args[0].text == "-") {
+		if open(stdin) && !slices.ContainsFunc(args, func(f field) bool { return !slices.Contains(readsOn, f.text) }) {
 			w.give(program, "it reads a program that is only known when it runs")
 		}
 		return string(anything), true

@@ -204,5 +204,5 @@ func (w *walker) interpreted(sh *shell, job script) {
 }
 
 func isShell(name string) bool {
-	return slices.Contains([]string{"bash", "sh", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "yash", "csh", "tcsh", "hush", "osh", "oksh", "posh"}, name)
+	return slices.Contains([]string{"bash", "sh", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "yash", "csh", "tcsh", "hush", "osh", "oksh", "posh", "nu", "xonsh", "elvish"}, name)
 }

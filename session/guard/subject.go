@@ -72,13 +72,8 @@ func (s *subject) commands() []command {
 		}
 	}
 	if s.call.Tool == "process.process" {
-		// What is typed into a process is a line only where that is a shell. It is
-		// looked at as if it were; what is none is no command.
 		if input, ok := o.text("input"); ok {
-			if c := newWalker(); c.code(newShell(""), input, unread) {
-				c.uncalled()
-				w.found = append(w.found, c.found...)
-			}
+			w.found = append(w.found, keyed(input)...)
 		}
 	}
 	if line, ok := o.text("command"); ok {
