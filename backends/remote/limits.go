@@ -54,6 +54,11 @@ const (
 	// forgotten, and sweepEvery how many come in between two looks for them.
 	maxTracked = 4096
 	sweepEvery = 512
+	// maxTrackedCommand is how much is kept of a process's command, of its
+	// arguments, its directory and its error, in bytes, and maxTrackedWord of each
+	// other text: they are what is told of a process that was lost.
+	maxTrackedCommand = 4 << 10
+	maxTrackedWord    = 256
 	// maxProcesses is how many records a list of processes may hold.
 	maxProcesses = 10_000
 	// maxTools is how many tools an environment may offer.

@@ -3,6 +3,8 @@ package remote
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -271,5 +273,38 @@ func TestTrackerIsBounded(t *testing.T) {
 	}
 	if n := len(track.known); n > maxProcesses {
 		t.Errorf("%d processes are tracked", n)
+	}
+}
+
+// TestTrackerKeepsFewWords: what a far end writes about a process is passed on whole,
+// and kept in brief.
+func TestTrackerKeepsFewWords(t *testing.T) {
+	hub := backends.NewHub()
+	events := hub.Subscribe()
+	defer events.Close()
+	track := newTracker(hub)
+	long := strings.Repeat("ä", 1<<19)
+	r := tool.Process{
+		ID: "p", OperationID: long, OwnerKind: tool.OwnerKind(long), OwnerID: long, RootThreadID: long, Lifecycle: tool.Lifecycle(long),
+		Status: tool.ProcessStatus(long), Command: long, CWD: long, LastError: long, SandboxMode: tool.Mode(long), TerminalCause: long,
+		CompletionMode: long, Argv: []string{"a", long, long}, Signal: long, Label: long, ActorKind: tool.ActorKind(long),
+	}
+	track.live(tool.ProcessEvent{Type: tool.EventStarted, Process: r})
+	e, err := events.Next(t.Context())
+	if err != nil || e.Process.Process.Command != long || len(e.Process.Process.Argv) != 3 {
+		t.Fatalf("the event was not passed on as it came: %v", err)
+	}
+	kept, err := json.Marshal(track.known["p"].record)
+	if err != nil || len(kept) > 4*maxTrackedCommand {
+		t.Errorf("%d bytes are kept, %v", len(kept), err)
+	}
+	if got := track.known["p"].record.Argv; len(got) != 2 || got[0] != "a" || got[1] != "…" || len(r.Argv[1]) != len(long) {
+		t.Errorf("%d arguments are kept", len(got))
+	}
+	r.ID = long
+	track.live(tool.ProcessEvent{Type: tool.EventStarted, Process: r})
+	track.sync([]tool.Process{r, {ID: "p", Status: tool.ProcessRunning}}, false)
+	if len(track.known) != 1 {
+		t.Errorf("%d processes are known", len(track.known))
 	}
 }

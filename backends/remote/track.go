@@ -3,6 +3,7 @@ package remote
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ type tracker struct {
 
 // tracked is one process.
 type tracked struct {
-	record tool.Process // as last told
+	record tool.Process // as last told, its words cut
 	ended  bool
 	closed bool // the last output byte is in
 }
@@ -37,6 +38,9 @@ func (t *tracker) live(e tool.ProcessEvent) (settling bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id := e.Process.ID
+	if len(id) > maxTrackedWord {
+		return false // nobody could ask for it
+	}
 	switch e.Type {
 	case tool.EventCleanedUp:
 		delete(t.known, id)
@@ -65,6 +69,9 @@ func (t *tracker) sync(records []tool.Process, quiet bool) (settling []string) {
 	defer t.mu.Unlock()
 	listed := make(map[string]bool, len(records))
 	for _, r := range records {
+		if len(r.ID) > maxTrackedWord {
+			continue
+		}
 		listed[r.ID] = true
 		p := t.known[r.ID]
 		if p == nil {
@@ -174,9 +181,41 @@ func (t *tracker) tell(p *tracked, e tool.ProcessEvent) {
 func (t *tracker) publish(e tool.ProcessEvent) { t.hub.Publish(backends.Event{Process: &e}) }
 
 func (p *tracked) set(r tool.Process) {
-	p.record = r
+	p.record = brief(r)
 	p.ended = r.Status.Terminal()
 	p.closed = p.ended && r.OutputClosed
+}
+
+// brief is r as it is kept: a far end may have ten thousand processes, and write
+// 16 MiB about each.
+func brief(r tool.Process) tool.Process {
+	cut(&r.Command, maxTrackedCommand)
+	cut(&r.CWD, maxTrackedCommand)
+	cut(&r.LastError, maxTrackedCommand)
+	left := maxTrackedCommand
+	for i, a := range r.Argv {
+		if left -= len(a) + maxTrackedWord/8; left < 0 {
+			r.Argv = append(slices.Clone(r.Argv[:i]), "…")
+			break
+		}
+	}
+	for _, word := range []*string{&r.OperationID, &r.OwnerID, &r.RootThreadID, &r.TerminalCause, &r.CompletionMode, &r.Signal, &r.Label} {
+		cut(word, maxTrackedWord)
+	}
+	cut(&r.OwnerKind, maxTrackedWord)
+	cut(&r.Lifecycle, maxTrackedWord)
+	cut(&r.Status, maxTrackedWord)
+	cut(&r.SandboxMode, maxTrackedWord)
+	cut(&r.ActorKind, maxTrackedWord)
+	return r
+}
+
+// cut shortens a text that is longer than most bytes. What it was cut from is let
+// go of.
+func cut[S ~string](text *S, most int) {
+	if len(*text) > most {
+		*text = S(strings.ToValidUTF8(string((*text)[:most]), "") + "…")
+	}
 }
 
 // started is the record of r as it was when it began.
