@@ -9,29 +9,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// withoutLandlock is the part of this test program that starts another one on
-// a kernel that seems to have no Landlock.
-const withoutLandlock = "without-landlock"
+// The parts of this test program that start another one on a kernel that seems to
+// be older than it is.
+const (
+	withoutLandlock   = "without-landlock"
+	withoutCloseRange = "without-close-range" // before Linux 5.9
+)
 
 // playPart plays one of the parts of this test program. It returns false when it
 // was started for none.
 func playPart(args []string) bool {
-	if len(args) < 2 || args[0] != withoutLandlock {
+	if len(args) < 2 {
 		return false
 	}
-	err := refuseLandlock()
+	var err error
+	switch args[0] {
+	case withoutLandlock:
+		err = refuse(unix.SYS_LANDLOCK_CREATE_RULESET, unix.SYS_LANDLOCK_RESTRICT_SELF)
+	case withoutCloseRange:
+		err = refuse(unix.SYS_CLOSE_RANGE, unix.SYS_CLOSE_RANGE)
+	default:
+		return false
+	}
 	if err == nil {
 		err = syscall.Exec(args[1], args[1:], os.Environ())
 	}
-	fmt.Fprintln(os.Stderr, withoutLandlock+":", err)
+	fmt.Fprintln(os.Stderr, args[0]+":", err)
 	os.Exit(1)
 	return true
 }
 
-// refuseLandlock answers its system calls, for this process and all that come
-// from it, as a kernel does that has none of them.
-func refuseLandlock() error {
-	const first, last = unix.SYS_LANDLOCK_CREATE_RULESET, unix.SYS_LANDLOCK_RESTRICT_SELF
+// refuse answers the system calls from first to last, for this process and all that
+// come from it, as a kernel does that has none of them.
+func refuse(first, last uint32) error {
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the call
 		{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: first, Jf: 2},

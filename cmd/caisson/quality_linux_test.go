@@ -29,6 +29,7 @@ func TestQuality(t *testing.T) {
 		"ReadOnlyState":   testReadOnlyState,
 		"DockerDown":      testDockerDown,
 		"WithoutLandlock": testWithoutLandlock,
+		"OlderKernel":     testWithoutCloseRange,
 		"UpdatedInPlace":  testUpdatedInPlace,
 	})
 	both := map[string]func(*testing.T, members){

@@ -412,18 +412,14 @@ func testDockerDown(t *testing.T) {
 // Without Landlock a confined command fails and says what is needed; it never
 // runs, and the doctor knows.
 func testWithoutLandlock(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := newPlace(t, members{"free": localProfile()})
-	p.wrap = []string{self, withoutLandlock}
+	p.olderKernel(withoutLandlock)
 	w := p.serve().open("free", "")
 	e := w.refused(protocol.KindUnsupported, "bash", members{"command": "touch PROOF"})
 	if !strings.Contains(e.Message, "Landlock") || !strings.Contains(e.Message+e.Data.Hint, "3") {
 		t.Errorf("it says %s", explain(e))
 	}
-	_, err = w.ProcessStart(w.ctx(), protocol.ProcessStartParams{SessionID: w.session.ID, Command: "touch PROOF"})
+	_, err := w.ProcessStart(w.ctx(), protocol.ProcessStartParams{SessionID: w.session.ID, Command: "touch PROOF"})
 	p.kind(protocol.KindUnsupported, "a process", err)
 	if _, err := os.Lstat(filepath.Join(p.folder, "PROOF")); err == nil {
 		t.Error("it ran unconfined")
@@ -439,4 +435,21 @@ func testWithoutLandlock(t *testing.T) {
 	if out, err := p.run("doctor"); err != nil {
 		t.Errorf("the doctor of a machine with Landlock says: %v\n%s", err, out)
 	}
+}
+
+// Descriptors are kept from commands on a kernel, too, that cannot close many at once.
+func testWithoutCloseRange(t *testing.T) {
+	p := newPlace(t, members{"it": localProfile()})
+	p.olderKernel(withoutCloseRange)
+	testDescriptors(p.serve().open("it", ""))
+}
+
+// olderKernel has the place's programs run on a kernel that seems to lack something.
+func (p *place) olderKernel(part string) {
+	p.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.wrap = []string{self, part}
 }
