@@ -1,5 +1,6 @@
 import type { Artifact } from "@caisson/protocol";
 import { describe, expect, it } from "vitest";
+import { ResponseError } from "vscode-jsonrpc/node";
 import { Artifacts } from "../src/model/artifacts.js";
 import { eventually, testService } from "./things.js";
 
@@ -69,6 +70,33 @@ describe("Artifacts", () => {
     const artifacts = new Artifacts(service);
     const read = await artifacts.read(artifact("digits", content));
     expect(Buffer.from(read).toString()).toBe(content);
+    await service.stop();
+  });
+
+  it("has one no longer that another window deleted", async () => {
+    const gone = artifact("report.txt", "1");
+    let there = [gone];
+    const { service } = testService([
+      {
+        "artifact/list": () => ({ artifacts: there }),
+        "artifact/preview": () => {
+          throw new ResponseError(-32000, "sha256:00: no such artifact", {
+            kind: "artifactNotFound",
+            retryable: false,
+            hint: "artifact/list names the artifacts that there are",
+          });
+        },
+      },
+    ]);
+    const artifacts = new Artifacts(service);
+    await service.ensure();
+    await eventually(() => artifacts.list().length === 1);
+    there = [];
+    await expect(artifacts.viewOf(gone)).rejects.toMatchObject({
+      message: "The artifact report.txt was deleted in the meantime.",
+      data: { kind: "artifactNotFound" },
+    });
+    await eventually(() => artifacts.list().length === 0);
     await service.stop();
   });
 });

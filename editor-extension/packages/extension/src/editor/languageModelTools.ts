@@ -109,6 +109,9 @@ class SessionTool implements vscode.LanguageModelTool<Record<string, unknown>> {
       if ((await vscode.window.showWarningMessage(question, options, run)) !== run) {
         throw new Error("Somebody denied the call.");
       }
+      if (token.isCancellationRequested) {
+        throw new vscode.CancellationError(); // while the question was open
+      }
     }
     return session.id;
   }

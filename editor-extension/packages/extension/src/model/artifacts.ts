@@ -1,10 +1,14 @@
-import type { Artifact, ArtifactPublished } from "@caisson/protocol";
+import type { Artifact, ArtifactPublished, ClientRequests } from "@caisson/protocol";
 import type { Connection } from "../service/connection.js";
 import { type Disposable, Emitter } from "../service/emitter.js";
+import { ServiceError, serviceError } from "../service/errors.js";
 import type { Service } from "../service/service.js";
+import { name } from "./shown.js";
 
 /** How many bytes one read of an artifact asks for. */
 const chunk = 8 << 20;
+
+type ArtifactMethod = "artifact/preview" | "artifact/read" | "artifact/save" | "artifact/delete";
 
 /** How an artifact is looked at: as rendered, as an image, as text, or as its bytes. */
 export type View = "markdown" | "image" | "text" | "hex";
@@ -48,7 +52,7 @@ export class Artifacts implements Disposable {
    * publications may have; which sort of text they are, its own name.
    */
   async viewOf(artifact: Artifact): Promise<View> {
-    const { kind } = await this.service.request("artifact/preview", {
+    const { kind } = await this.ask(artifact, "artifact/preview", {
       id: artifact.id,
       maxBytes: 1,
     });
@@ -67,7 +71,7 @@ export class Artifacts implements Disposable {
     const content = Buffer.alloc(Math.min(atMost, artifact.size));
     let offset = 0;
     for (let eof = false; !eof && offset < content.length; ) {
-      const piece = await this.service.request("artifact/read", {
+      const piece = await this.ask(artifact, "artifact/read", {
         id: artifact.id,
         offset,
         length: Math.min(chunk, content.length - offset),
@@ -82,13 +86,32 @@ export class Artifacts implements Disposable {
   /** Writes the content to a file of the machine that the service runs on. */
   async save(artifact: Artifact, path: string): Promise<void> {
     // The editor's dialog has asked already whether to replace a file.
-    await this.service.request("artifact/save", { id: artifact.id, path, overwrite: true });
+    await this.ask(artifact, "artifact/save", { id: artifact.id, path, overwrite: true });
   }
 
   async delete(artifact: Artifact): Promise<void> {
-    await this.service.request("artifact/delete", { uri: artifact.uri });
+    await this.ask(artifact, "artifact/delete", { uri: artifact.uri });
     this.all.delete(artifact.uri);
     this.changed.fire();
+  }
+
+  /** Asks for something of an artifact. One that another window deleted leaves the list. */
+  private async ask<M extends ArtifactMethod>(
+    artifact: Artifact,
+    method: M,
+    params: ClientRequests[M]["params"],
+  ): Promise<ClientRequests[M]["result"]> {
+    try {
+      return await this.service.request(method, params);
+    } catch (thrown) {
+      const { kind } = serviceError(thrown);
+      if (kind !== "artifactNotFound") {
+        throw thrown;
+      }
+      this.load().catch(() => undefined);
+      const gone = `The artifact ${name(artifact.name)} was deleted in the meantime.`;
+      throw new ServiceError(gone, { kind }, { cause: thrown });
+    }
   }
 
   /** Registers what a new connection tells of artifacts. */
