@@ -3,6 +3,7 @@ package backends
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -11,9 +12,13 @@ import (
 // has fallen behind.
 const MaxQueuedEvents = 1024
 
+// MaxQueuedBytes is how many bytes of text may wait in more than one of them: a far
+// end may write 16 MiB about a process.
+const MaxQueuedBytes = 64 << 20
+
 // Hub is the [Events] of an environment: it passes events on to subscribers. One
-// that falls behind by more than [MaxQueuedEvents] is ended rather than waited
-// for.
+// that falls behind by more than [MaxQueuedEvents] or [MaxQueuedBytes] is ended
+// rather than waited for.
 type Hub struct {
 	mu          sync.Mutex
 	subscribers map[*subscription]struct{}
@@ -28,7 +33,7 @@ func NewHub() *Hub { return &Hub{subscribers: make(map[*subscription]struct{})} 
 
 // Subscribe returns a queue of the events from now on.
 func (h *Hub) Subscribe() Subscription {
-	s := &subscription{hub: h, events: make(chan Event, MaxQueuedEvents), over: make(chan struct{})}
+	s := &subscription{hub: h, events: make(chan queued, MaxQueuedEvents), over: make(chan struct{})}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err != nil {
@@ -58,15 +63,32 @@ func (h *Hub) Change(state State, err error) {
 
 // send is Publish with h.mu held.
 func (h *Hub) send(e Event) {
+	size := textOf(e)
 	for s := range h.subscribers {
-		select {
-		case s.events <- e:
-		default:
-			delete(h.subscribers, s)
-			s.finish(tool.Errorf(tool.Overloaded, "a subscriber of events fell behind by more than %d", MaxQueuedEvents).
-				WithHint("subscribe again and list the processes"))
+		if before := s.bytes.Add(size) - size; before == 0 || before+size <= MaxQueuedBytes {
+			select {
+			case s.events <- queued{e, size}:
+				continue
+			default:
+			}
 		}
+		delete(h.subscribers, s)
+		s.finish(tool.Errorf(tool.Overloaded, "a subscriber of events fell behind by more than %d, or %d MiB", MaxQueuedEvents, MaxQueuedBytes>>20).
+			WithHint("subscribe again and list the processes"))
 	}
+}
+
+// textOf is how many bytes of text an event holds that may be long.
+func textOf(e Event) int64 {
+	if e.Process == nil {
+		return 0
+	}
+	r := &e.Process.Process
+	size := len(r.Command) + len(r.CWD) + len(r.LastError) + len(r.Label)
+	for _, a := range r.Argv {
+		size += len(a)
+	}
+	return int64(size)
 }
 
 // Follow passes on the process events of another source until it ends or ctx
@@ -99,10 +121,17 @@ func (h *Hub) Close(err error) {
 	clear(h.subscribers)
 }
 
+// queued is an event that waits, with the size of its text.
+type queued struct {
+	event Event
+	size  int64
+}
+
 // subscription is one subscriber's queue.
 type subscription struct {
 	hub    *Hub
-	events chan Event
+	events chan queued
+	bytes  atomic.Int64  // that are queued
 	over   chan struct{} // closed when no more events come
 	once   sync.Once
 	err    error // why; set before over is closed
@@ -119,22 +148,28 @@ func (s *subscription) finish(err error) {
 func (s *subscription) Next(ctx context.Context) (Event, error) {
 	select {
 	case e := <-s.events:
-		return e, nil
+		return s.taken(e), nil
 	default:
 	}
 	select {
 	case e := <-s.events:
-		return e, nil
+		return s.taken(e), nil
 	case <-ctx.Done():
 		return Event{}, ctx.Err()
 	case <-s.over:
 	}
 	select {
 	case e := <-s.events: // it came just before the end
-		return e, nil
+		return s.taken(e), nil
 	default:
 		return Event{}, s.err
 	}
+}
+
+// taken notes that an event waits no more.
+func (s *subscription) taken(q queued) Event {
+	s.bytes.Add(-q.size)
+	return q.event
 }
 
 // Close ends the subscription.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -51,5 +52,36 @@ func TestHub(t *testing.T) {
 	}
 	if _, err := h.Subscribe().Next(t.Context()); tool.KindOf(err) != tool.Cancelled {
 		t.Errorf("a late subscriber: %v", err)
+	}
+}
+
+// TestHubOfLongEvents: few events are many where a far end writes much about each.
+func TestHubOfLongEvents(t *testing.T) {
+	h := backends.NewHub()
+	slow, quick := h.Subscribe(), h.Subscribe()
+	long := strings.Repeat("x", backends.MaxQueuedBytes/4)
+	for i := range 6 {
+		e := event(i)
+		e.Process.Process.Command, e.Process.Process.Argv = long[:len(long)/2], []string{long[len(long)/2:]}
+		if i == 0 {
+			e.Process.Process.Command = strings.Repeat(long, 5) // alone it may be any length
+		}
+		h.Publish(e)
+		if _, err := quick.Next(t.Context()); err != nil {
+			t.Fatalf("event %d: %v", i, err)
+		}
+		if i == 0 {
+			if _, err := slow.Next(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range 4 {
+		if e, err := slow.Next(t.Context()); err != nil || e.Process.Process.ID != strconv.Itoa(i+1) {
+			t.Fatalf("queued event %d: %v", i, err)
+		}
+	}
+	if _, err := slow.Next(t.Context()); tool.KindOf(err) != tool.Overloaded {
+		t.Errorf("after it fell behind: %v", err)
 	}
 }
