@@ -165,7 +165,10 @@ func TestMachineRestarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the file", func() bool { return exists(filepath.Join(directory(binding), "workspace", "f")) })
+	until(t, "the file", func() bool {
+		data, _ := os.ReadFile(filepath.Join(directory(binding), "workspace", "f")) // it may not be there yet
+		return string(data) == "kept\n"
+	})
 	for pid := range processes(t, binding) {
 		n, err := strconv.Atoi(pid)
 		if err != nil {
