@@ -73,7 +73,14 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
       const down = is === "waiting" || is === "failed";
       void vscode.commands.executeCommand("setContext", "caisson.down", down);
     }),
-    caisson.sessions.onDidChange(() => fileTree.refresh()),
+    caisson.sessions.onDidChange(() => {
+      fileTree.refresh();
+      // Nor does a session that another window has tell what runs in it.
+      const unknown = caisson.sessions
+        .list()
+        .some((s) => s.state === "failed" && caisson.sessions.isUsed(s.id));
+      void vscode.commands.executeCommand("setContext", "caisson.unknown", unknown);
+    }),
     vscode.workspace.registerFileSystemProvider(artifactScheme, artifactFiles, {
       isReadonly: true,
       isCaseSensitive: true,

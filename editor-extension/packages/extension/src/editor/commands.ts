@@ -10,7 +10,7 @@ import type { DoctorReport } from "./doctor.js";
 import { type EnvironmentFiles, type FileTree, pickEnvironmentFile } from "./environmentFiles.js";
 import { currentFolder, keyOf, pickFolder } from "./folders.js";
 import { openingEnvironment, waitingFor } from "./progress.js";
-import { reporting } from "./report.js";
+import { reporting, sentence } from "./report.js";
 import { selected } from "./selected.js";
 import { folderName, type SessionTree } from "./sessionTree.js";
 import type { Terminals } from "./terminal.js";
@@ -180,10 +180,10 @@ async function check(
     show(
       bad === undefined
         ? `$(pass) Works: ${health.checks.length} checks in ${health.durationMs} ms`
-        : `$(error) ${bad.name}: ${bad.detail} ${bad.hint ?? ""}`,
+        : `$(error) ${bad.name}: ${sentence({ message: bad.detail, hint: bad.hint })}`,
     );
   } catch (thrown) {
-    show(`$(error) ${serviceError(thrown).message}`);
+    show(`$(error) ${sentence(serviceError(thrown))}`);
   }
 }
 

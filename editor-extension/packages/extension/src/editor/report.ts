@@ -74,7 +74,13 @@ export async function reportGivenUp(error: ServiceError): Promise<void> {
 }
 
 /** The error and its hint as one text. */
-export function sentence({ message, hint }: ServiceError): string {
+export function sentence({
+  message,
+  hint,
+}: {
+  message: string;
+  hint?: string | undefined;
+}): string {
   return [message, hint ?? ""].map(asSentence).join(" ").trim();
 }
 

@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
 import { age, stateOf } from "../model/words.js";
 import type { ServiceState } from "../service/service.js";
+import { sentence } from "./report.js";
 
 /** The view of sessions: those of this window's folders, then the others. */
 export class SessionTree implements vscode.TreeDataProvider<Session> {
@@ -68,7 +69,7 @@ export function folderName(session: Session): string {
 function tooltip(session: Session, service: ServiceState["is"]): string {
   return [
     `${session.profile} (${session.backend}), ${stateOf(session, service)}`,
-    session.error === undefined ? "" : `${session.error.message} ${session.error.hint ?? ""}`,
+    session.error === undefined ? "" : sentence(session.error),
     session.workspace === null ? "" : vscode.Uri.parse(session.workspace).fsPath,
     session.root === "" ? "" : `Root: ${session.root}`,
     session.shared ? "Its environment is shared with other sessions." : "",

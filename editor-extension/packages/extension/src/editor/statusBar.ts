@@ -3,6 +3,7 @@ import type { Caisson } from "../caisson.js";
 import { isolation, notIsolated, stateOf } from "../model/words.js";
 import type { ServiceState } from "../service/service.js";
 import { currentFolder, keyOf } from "./folders.js";
+import { sentence } from "./report.js";
 
 /** The status bar item: in which environment this window's agents work. */
 export class StatusBar implements vscode.Disposable {
@@ -68,7 +69,7 @@ export class StatusBar implements vscode.Disposable {
     }
     this.set(`${icon(session?.state, state.is)} ${known.profile}`, word, [
       `Environment: ${known.profile} (${known.backend}), ${word}`,
-      session?.error?.message ?? "",
+      session?.error === undefined ? "" : sentence(session.error),
       session?.root ? `Its files: ${session.root}` : "",
       isolation(known),
       notIsolated,
