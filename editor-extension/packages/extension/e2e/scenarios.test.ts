@@ -390,6 +390,7 @@ describe("in a real workbench", () => {
     await window.status.filter({ hasText: "isolated" }).waitFor();
     await window.showCaisson();
     await window.row("Sessions", /isolated.*failed.*here/).waitFor();
+    await window.section("Processes").getByText("is not known here").waitFor();
     agent = await Agent.connect(workbench.socket);
     await expect(agent.open()).rejects.toMatchObject({ data: { kind: "sessionBusy" } });
     await picture("busy");
