@@ -25,6 +25,7 @@ describe("Service", () => {
     expect(services[0]?.heard.map((h) => h.method)).toEqual([
       "initialize",
       "initialized",
+      "$/alive",
       "shutdown",
       "exit",
     ]);

@@ -71,6 +71,30 @@ describe("a service that is waited for", () => {
     await service.stop();
   });
 
+  it("is gone before its window is, when it is to end and gives no sign of life", async () => {
+    const { service, services } = testService([mute]);
+    await service.ensure();
+    const stopped = service.stop();
+    await vi.advanceTimersByTimeAsync(2_999);
+    expect(services[0]?.killed).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    await stopped;
+    expect(services[0]?.killed).toBe(true);
+  });
+
+  it("has its time to end when it gives signs of life", async () => {
+    const { service, services } = testService([{ shutdown: never }]);
+    await service.ensure();
+    const stopped = service.stop();
+    await eventually(() => services[0]?.askedFor("shutdown").length === 1);
+    await new Promise((resolve) => setImmediate(resolve));
+    await vi.advanceTimersByTimeAsync(14_999);
+    expect(services[0]?.killed).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    await stopped;
+    expect(services[0]?.killed).toBe(true);
+  });
+
   it("is left alone when nobody waits", async () => {
     const { service, services } = testService([{ "session/list": () => ({ sessions: [] }) }]);
     await service.ensure();

@@ -45,6 +45,12 @@ const silent = `The program caisson did not greet within ${greetingBudget / 1000
 
 const broken = "It was ended, as what it said was no message of the protocol:";
 
+/**
+ * How long a service that is to end may take for a sign of life before it is killed, in ms:
+ * a window that closes waits 4 s, and leaves behind what has not ended by then.
+ */
+const lifeBudget = 3_000;
+
 /** What a service answers at once whatever it does: that there is no such method. */
 const signOfLife = "$/alive";
 
@@ -78,7 +84,7 @@ export class Connection {
   readonly onSilence = this.silence.event;
 
   private readonly vigil = new Vigil(
-    () => void this.rpc.sendRequest(signOfLife).catch(() => undefined),
+    () => void this.askForLife(),
     (silent) => this.silence.fire(silent),
   );
 
@@ -247,7 +253,11 @@ export class Connection {
     if (this.gone !== undefined) {
       return this.gone;
     }
-    const timer = setTimeout(() => this.child.kill(), budget);
+    const kill = () => this.child.kill();
+    const timer = setTimeout(kill, budget);
+    const lifeless = setTimeout(kill, Math.min(budget, lifeBudget));
+    this.child.stdout.once("data", () => clearTimeout(lifeless));
+    void this.askForLife();
     try {
       await Promise.race([this.sayShutdown(), this.ended]);
       if (this.gone === undefined) {
@@ -256,6 +266,16 @@ export class Connection {
       return await this.ended;
     } finally {
       clearTimeout(timer);
+      clearTimeout(lifeless);
+    }
+  }
+
+  /** Asks for a sign of life, which is any answer. Where none can come its end tells the rest. */
+  private async askForLife(): Promise<void> {
+    try {
+      await this.rpc.sendRequest(signOfLife);
+    } catch {
+      // The answer is that there is no such method.
     }
   }
 
