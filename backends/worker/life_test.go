@@ -4,6 +4,8 @@ package worker_test
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -18,6 +20,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
 	"github.com/caisson-dev/caisson/backends/worker"
+	"github.com/caisson-dev/caisson/backends/worker/supervise"
 )
 
 const counter = `i=0; while :; do echo $i; i=$((i+1)); sleep 0.01; done`
@@ -55,6 +58,43 @@ func TestReconnect(t *testing.T) {
 		}
 	}
 	call[tool.Process](t, c, wire.MethodProcessStop, wire.ProcessRequest{ID: p.ID})
+}
+
+// A worker whose socket was removed, with the directory that it stood in, can be
+// reached again, and its end leaves nothing there.
+func TestSocketRemoved(t *testing.T) {
+	o := options(t)
+	o.ShutdownTimeout = 4 * time.Second
+	start(t, o)
+	root := t.TempDir()
+	c := connect(t, o, root)
+	p := startProcess(t, c, "sleep", "sleep 1000")
+	if err := errors.Join(c.Close(), os.RemoveAll(filepath.Dir(o.Listen))); err != nil {
+		t.Fatal(err)
+	}
+	// Another worker is started, waits for this one in vain, and by then it listens again.
+	conn, err := supervise.Connect(t.Context(), o, func(ctx context.Context) error {
+		return supervise.Start(ctx, "", o, nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = clientOn(t, conn, nil)
+	if _, err := c.Initialize(t.Context(), binding(root)); err != nil {
+		t.Fatal(err)
+	}
+	again := call[tool.Process](t, c, wire.MethodProcessGet, wire.ProcessRequest{ID: p.ID})
+	if again.PID != p.PID || again.Status != tool.ProcessRunning {
+		t.Errorf("the process is %+v", again)
+	}
+	call[struct{}](t, c, wire.MethodShutdown, wire.Shutdown{})
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	awaitEnd(t, o)
+	if _, err := os.Lstat(o.Listen); !os.IsNotExist(err) {
+		t.Errorf("the socket is still there: %v", err)
+	}
 }
 
 // With nobody connected the worker ends after its lifetime, and its processes

@@ -18,6 +18,9 @@ const (
 	// acceptPause is the pause after a failed accept, which is mostly a lack of
 	// descriptors.
 	acceptPause = 50 * time.Millisecond
+	// lookInterval is how often the worker looks whether its socket is still in its
+	// place.
+	lookInterval = 5 * time.Second
 	// largeRead is from where on, in bytes, output is read into a buffer that is used
 	// again: whoever follows an output would else cause a garbage collection every
 	// few reads.

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -218,6 +220,52 @@ func (s *server) stopListening() {
 		}
 	}
 	s.listeners = nil
+}
+
+// stayReachable listens anew whenever the socket is gone from its place, until the end
+// of the life: a user's runtime directory is removed with the last login, and may be
+// there again with the next one, while processes go on.
+func (s *server) stayReachable(l *net.UnixListener) {
+	look := time.NewTicker(lookInterval)
+	defer look.Stop()
+	told := false
+	for {
+		select {
+		case <-s.life.Done():
+			return
+		case <-look.C:
+		}
+		again, err := s.relisten(l)
+		switch {
+		case err == nil:
+			l, told = again, false
+		case !told:
+			s.log.Warn("nobody can connect: the socket was removed, and there is no place for another one yet", "error", err)
+			told = true
+		}
+	}
+}
+
+// relisten is l or, when its socket is gone, what listens in its place.
+func (s *server) relisten(l *net.UnixListener) (*net.UnixListener, error) {
+	if _, err := os.Lstat(s.o.Listen); !errors.Is(err, fs.ErrNotExist) {
+		return l, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending {
+		return l, nil
+	}
+	again, err := endpoint.Listen(s.o.Listen)
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false) // what stands there now is another one's
+	s.hangUp(l)
+	s.listeners = slices.DeleteFunc(s.listeners, func(other *net.UnixListener) bool { return other == l })
+	s.listeners = append(s.listeners, again)
+	s.connections.Go(func() { s.accept(again, nil) })
+	return again, nil
 }
 
 // emit sends an event to every host that is connected.

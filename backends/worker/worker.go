@@ -101,7 +101,7 @@ func (s *server) serveSocket() (err error) {
 		}
 	}
 	s.startIdling()
-	<-s.life.Done()
+	s.stayReachable(listener)
 	s.stopListening()
 	s.connections.Wait()
 

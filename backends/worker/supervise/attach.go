@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -126,14 +127,14 @@ func Connect(ctx context.Context, o worker.Options, start func(context.Context) 
 	// A worker that is killed before anybody has reached it has done nothing, and
 	// another one may be started.
 	for try := 1; ; try++ {
-		if err = start(ctx); err == nil {
-			conn, err = dial(ctx, o.Listen)
-			if err == nil || !nobodyThere(err) {
-				return conn, err
-			}
+		failed := start(ctx)
+		// Also when that failed: the former worker may listen again.
+		conn, err = dial(ctx, o.Listen)
+		if err == nil || !nobodyThere(err) {
+			return conn, err
 		}
 		if try == startTries || ctx.Err() != nil {
-			return nil, err
+			return nil, cmp.Or(failed, err)
 		}
 	}
 }
