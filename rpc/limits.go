@@ -32,8 +32,9 @@ const (
 	maxInline = 8 << 10
 	// quickRequest is how soon a request must have been over for the next one of
 	// its kind to be worked on by the goroutine that reads: to start another one
-	// takes about that long where processors are busy or asleep.
-	quickRequest = 200 * time.Microsecond
+	// takes up to half of that where processors are busy or asleep. A small read in
+	// a container is within it. What comes meanwhile waits as long.
+	quickRequest = 500 * time.Microsecond
 	// maxSpare is how many goroutines wait to read on: two take turns where one
 	// request comes at a time.
 	maxSpare = 4

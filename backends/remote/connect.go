@@ -301,7 +301,7 @@ func (e *Environment) handshake(ctx context.Context, stream Stream, data wire.In
 	ctx, cancel := context.WithTimeout(ctx, e.o.HandshakeTimeout)
 	defer cancel()
 	c := &connection{stream: stream, Client: wire.NewClient(stream, wire.ClientOptions{
-		Token: e.b.Secrets.Token, Mark: stream.Mark,
+		Token: e.b.Secrets.Token, Mark: stream.Mark, Blocks: wire.Blocks(stream.ReadWriteCloser),
 		OnEvent: e.event, OnCallback: invoke, CancelGrace: e.o.CancelGrace, Log: e.log,
 	})}
 	in, err := c.Initialize(ctx, data)

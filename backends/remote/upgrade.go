@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,6 +54,13 @@ func (e *Environment) overSocket(ctx context.Context, dir string, offer wire.Soc
 		_ = conn.Close() // what it has to say is nothing beside err
 		return nil, err
 	}
-	c, _, err := e.handshake(ctx, Stream{ReadWriteCloser: conn}, data)
+	stream := io.ReadWriteCloser(conn)
+	if conn, ok := conn.(*net.UnixConn); ok {
+		if stream, err = wire.Blocking(conn); err != nil {
+			_ = conn.Close()
+			return nil, err
+		}
+	}
+	c, _, err := e.handshake(ctx, Stream{ReadWriteCloser: stream}, data)
 	return c, err
 }

@@ -32,6 +32,8 @@ type ClientOptions struct {
 	// precedes it is dropped. Without a mark lines are dropped until the first
 	// that is a frame. The limits are [MaxNoise] and [MaxBanner] bytes.
 	Mark string
+	// Blocks says that the stream is one of [Blocking], in whatever it is wrapped.
+	Blocks bool
 	// OnEvent gets process events in order, on the reading goroutine: it must
 	// not block, and not call Close. Nil drops them.
 	OnEvent func(tool.ProcessEvent)

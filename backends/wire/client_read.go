@@ -31,6 +31,7 @@ func (c *Client) read() error {
 		if err := c.frame(f); err != nil {
 			return err
 		}
+		giveWay(c.o.Blocks && !c.reader.buffered())
 	}
 }
 

@@ -51,6 +51,16 @@ const (
 	DefaultMaxRequests = 2048
 	// maxIdlers is how many goroutines stay when they have run their requests.
 	maxIdlers = 4
+	// maxInline is the longest data of a request, in bytes, that the goroutine that
+	// reads runs itself.
+	maxInline = 8 << 10
+	// quickRequest is how soon a request must have been over for the next one of its
+	// kind to be run by the goroutine that reads: to hand it to another one takes
+	// about that long where processors are busy or asleep.
+	quickRequest = 200 * time.Microsecond
+	// reliefTime is after how long another goroutine reads on: what a frame waits at
+	// most behind a request that was quick until now.
+	reliefTime = 2 * time.Millisecond
 	// DefaultMaxPending is how many bytes of request data and bodies a server
 	// holds at once.
 	DefaultMaxPending = 2 * MaxBody

@@ -85,6 +85,9 @@ func (r *Reader) next() (*rawFrame, error) {
 	return &r.frame, nil
 }
 
+// buffered reports whether something has been read behind the last frame.
+func (r *Reader) buffered() bool { return r.end > r.start }
+
 // line reads a line, which it returns without its newline; it is valid until
 // the next read. limit counts the newline.
 func (r *Reader) line(limit int) ([]byte, error) {

@@ -8,14 +8,15 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
-// Handler does what requests ask for. Handle is called once a request, on a
-// goroutine of its own, initialize included; ctx ends when the request is
-// cancelled or the connection ends, and the terminal reply is sent when Handle
-// returns and not before.
+// Handler does what requests ask for. Handle is called once a request, initialize
+// included, and may take its time: nothing else waits for it. ctx ends when the
+// request is cancelled or the connection ends, and the terminal reply is sent when
+// Handle returns and not before.
 //
 // An error becomes the reply's error; a [tool.Error] keeps its kind where the
 // host understands that. A method that the handler does not know is
@@ -50,7 +51,9 @@ type Request struct {
 	cancel context.CancelFunc
 	in     *inbox // of Body
 	out    *outbox
-	size   int64 // of Data and Body, as counted in Server.pending
+	size   int64          // of Data and Body, as counted in Server.pending
+	parsed *parsedExecute // of execute, once it was taken apart
+	soon   *atomic.Bool   // whether the last one of its kind was over soon; may be nil
 	// begin is what initialize checked before it is handled.
 	begin *beginning
 }
@@ -78,9 +81,9 @@ func (r *Request) Decode(v any) error {
 	}
 	var err error
 	if e, ok := v.(*Execute); ok {
-		var arguments []byte
-		arguments, err = e.parse(r.Data)
-		e.Call.Arguments = string(arguments)
+		p := r.parseExecute()
+		*e, err = p.call, p.err
+		e.Call.Arguments = string(p.arguments)
 	} else {
 		err = decodeJSON(r.Data, v)
 	}
@@ -90,10 +93,28 @@ func (r *Request) Decode(v any) error {
 	return nil
 }
 
+// parsedExecute is what the data of execute says.
+type parsedExecute struct {
+	call      Execute // without the arguments
+	arguments []byte
+	err       error
+}
+
+// parseExecute takes the data of execute apart, once.
+func (r *Request) parseExecute() *parsedExecute {
+	if r.parsed == nil {
+		p := &parsedExecute{}
+		p.arguments, p.err = p.call.parse(r.Data)
+		r.parsed = p
+	}
+	return r.parsed
+}
+
 // Execute is the data of execute, and apart from it the arguments, which came in
 // it or as the body: one JSON object. Call.Arguments is left empty.
 func (r *Request) Execute() (e Execute, arguments json.RawMessage, err error) {
-	if arguments, err = e.parse(r.Data); err != nil {
+	p := r.parseExecute()
+	if e, arguments, err = p.call, p.arguments, p.err; err != nil {
 		return e, nil, tool.Errorf(tool.InvalidParams, "%s: %w", r.Method, err)
 	}
 	if len(arguments) == 0 {

@@ -49,6 +49,9 @@ type Server struct {
 
 	idle   chan *Request // to a goroutine that has nothing to do
 	idlers atomic.Int32  // how many there are
+	relief relief
+	pace   pace
+	blocks bool // reading blocks a thread
 
 	mu        sync.Mutex
 	requests  map[string]*Request
@@ -90,7 +93,7 @@ func NewServer(rw io.ReadWriteCloser, h Handler, o ServerOptions) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Server{
+	s := &Server{
 		rw: rw, h: h, o: o,
 		reader:    NewReader(rw),
 		writer:    NewWriter(rw),
@@ -101,7 +104,11 @@ func NewServer(rw io.ReadWriteCloser, h Handler, o ServerOptions) *Server {
 		outHas:    make(chan struct{}, 1),
 
 		flushGrace: flushGrace,
+		blocks:     Blocks(rw),
 	}
+	s.relief.init(s.relieve)
+	s.pace.init()
+	return s
 }
 
 // Serve is NewServer and its Serve.
@@ -124,7 +131,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.ctx = requests
 	stop := context.AfterFunc(ctx, func() { s.end(context.Cause(ctx)) })
 	defer stop()
-	go func() { s.end(s.read()) }()
+	go s.readOn()
 	var pump sync.WaitGroup
 	pump.Go(s.pump)
 
@@ -299,25 +306,6 @@ func (s *Server) hostHas(capability string) bool {
 	return caps != nil && slices.Contains(*caps, capability)
 }
 
-// work runs r, and then what comes while it is idle: the stack of a goroutine that
-// has run a request is large enough for the next one, and a new one's is copied
-// several times before it is.
-func (s *Server) work(r *Request) {
-	for {
-		s.run(r)
-		if s.idlers.Add(1) > maxIdlers {
-			s.idlers.Add(-1)
-			return
-		}
-		select {
-		case r = <-s.idle:
-			s.idlers.Add(-1)
-		case <-s.ended:
-			return
-		}
-	}
-}
-
 // run handles one request and replies.
 func (s *Server) run(r *Request) {
 	defer s.replies.Done()
@@ -346,7 +334,13 @@ func (s *Server) handle(r *Request) (resp Response, err error) {
 			err = tool.Errorf(tool.Internal, "%s failed for a reason inside the worker", r.Method)
 		}
 	}()
-	return s.h.Handle(r.ctx, r)
+	if r.soon == nil {
+		return s.h.Handle(r.ctx, r)
+	}
+	begun := time.Now()
+	resp, err = s.h.Handle(r.ctx, r)
+	r.note(time.Since(begun))
+	return resp, err
 }
 
 // reply sends the terminal reply and its body, if it has one.

@@ -18,50 +18,66 @@ type beginning struct {
 	settle func(succeeded bool) // of the token
 }
 
-// read reads frames until the connection ends, and returns why it did. It
-// writes nothing itself: what it has to answer it posts.
+// read reads frames until the connection ends, and returns why it did, or nil when
+// another goroutine reads on in its place. Its own answers it posts: it must not wait
+// for the host to read. Of what a request answers that it runs itself, see relief.
 func (s *Server) read() error {
 	for {
 		f, err := s.reader.next()
 		if err != nil {
 			return err
 		}
-		if err := s.frame(f); err != nil {
+		r, err := s.frame(f)
+		if err != nil {
 			return err
 		}
+		if r != nil && s.runsHere(r) {
+			turn := s.relief.begin()
+			s.run(r)
+			if !s.relief.end(turn) {
+				return nil
+			}
+			continue
+		}
+		if r != nil {
+			s.dispatch(r)
+		}
+		giveWay(s.blocks && !s.reader.buffered())
 	}
 }
 
-// frame takes one frame. Its error ends the connection.
-func (s *Server) frame(f *rawFrame) error {
+// frame takes one frame, and returns the request that it begins, if it does. Its
+// error ends the connection.
+func (s *Server) frame(f *rawFrame) (*Request, error) {
 	method := string(f.method)
 	if err := s.o.Token.check(f.token); err != nil {
 		s.refuse(f, err)
-		return nil
+		return nil, nil
 	}
 	switch method {
 	case methodCancel:
 		if r := s.request(f.id); r != nil {
 			r.cancel()
 		}
-		return nil
+		return nil, nil
 	case methodCallback:
 		s.answered(string(f.id), f.data)
-		return nil
+		return nil, nil
 	case methodBody:
-		return s.piece(f)
+		return nil, s.piece(f)
 	case methodBodyTaken:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if r := s.requests[string(f.id)]; r != nil && r.out != nil {
 			r.out.grow(f.body)
 		}
-		return nil
+		return nil, nil
 	}
-	if err := s.admit(f, method); err != nil {
+	r, err := s.admit(f, method)
+	if err != nil {
 		s.refuse(f, err)
 	}
-	return nil
+	return r, nil
 }
 
 // refuse answers a frame that is not handled.
@@ -75,38 +91,38 @@ func (s *Server) request(id []byte) *Request {
 	return s.requests[string(id)]
 }
 
-// admit begins to handle a request, unless it may not be.
-func (s *Server) admit(f *rawFrame, method string) error {
+// admit registers a request, which must then be run, unless it may not be.
+func (s *Server) admit(f *rawFrame, method string) (*Request, error) {
 	if len(f.id) == 0 {
-		return tool.Errorf(tool.InvalidParams, "a request without an id").WithPath("id")
+		return nil, tool.Errorf(tool.InvalidParams, "a request without an id").WithPath("id")
 	}
 	if method == "" {
-		return tool.Errorf(tool.InvalidParams, "a request without a method").WithPath("method")
+		return nil, tool.Errorf(tool.InvalidParams, "a request without a method").WithPath("method")
 	}
 	if f.body > MaxBody {
-		return tool.Errorf(tool.InvalidParams, "a body of %d bytes; at most %d are taken", f.body, MaxBody)
+		return nil, tool.Errorf(tool.InvalidParams, "a body of %d bytes; at most %d are taken", f.body, MaxBody)
 	}
 	r := &Request{ID: string(f.id), Method: method, server: s, size: int64(len(f.data)) + f.body}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.closing:
-		return &tool.Error{Kind: tool.BackendUnavailable, Message: "the worker is ending", Retryable: true}
+		return nil, &tool.Error{Kind: tool.BackendUnavailable, Message: "the worker is ending", Retryable: true}
 	case s.requests[r.ID] != nil:
-		return tool.Errorf(tool.InvalidParams, "a request with the id %q is still running", clip(r.ID)).WithPath("id")
+		return nil, tool.Errorf(tool.InvalidParams, "a request with the id %q is still running", clip(r.ID)).WithPath("id")
 	case len(s.requests) >= s.o.MaxRequests:
-		return overloaded("%d requests are running", s.o.MaxRequests)
+		return nil, overloaded("%d requests are running", s.o.MaxRequests)
 	case s.pending+r.size > s.o.MaxPending:
-		return overloaded("the requests that are running hold too much data")
+		return nil, overloaded("the requests that are running hold too much data")
 	case s.state == stateFailed:
-		return tool.Errorf(tool.InvalidParams, "%s after initialize has failed: open a new connection", clip(method))
+		return nil, tool.Errorf(tool.InvalidParams, "%s after initialize has failed: open a new connection", clip(method))
 	case s.state == stateInitializing, s.state == stateNew && method != MethodInitialize:
-		return tool.Errorf(tool.InvalidParams, "%s before initialize has succeeded on this connection", clip(method))
+		return nil, tool.Errorf(tool.InvalidParams, "%s before initialize has succeeded on this connection", clip(method))
 	}
 	r.Data = s.reader.take(f.data)
 	if method == MethodInitialize {
 		if err := s.beginInitialize(r, f.token); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	r.ctx, r.cancel = context.WithCancel(s.ctx)
@@ -119,12 +135,7 @@ func (s *Server) admit(f *rawFrame, method string) error {
 	s.pending += r.size
 	s.handlers.Add(1)
 	s.replies.Add(1)
-	select {
-	case s.idle <- r:
-	default:
-		go s.work(r)
-	}
-	return nil
+	return r, nil
 }
 
 func overloaded(format string, args ...any) error {

@@ -115,25 +115,39 @@ func (s *server) admit(conn *net.UnixConn, prove func(context.Context, net.Conn)
 	// A piece of a body fits in at once, so that nobody is woken for parts of one. Without it
 	// everything works as well.
 	_ = conn.SetWriteBuffer(sendBuffer)
-	late := time.AfterFunc(handshakeTimeout, func() {
-		s.log.Warn("ended a connection that did not initialize", "timeout", handshakeTimeout)
-		s.hangUp(conn)
-	})
-	defer late.Stop()
 	if prove != nil {
-		if err := prove(s.life, conn); err != nil {
+		late := s.hangUpLate(conn)
+		err := prove(s.life, conn)
+		late.Stop()
+		if err != nil {
 			s.log.Warn("refused a connection to the shared socket", "reason", err)
 			s.hangUp(conn)
 			return
 		}
 	}
-	if err := s.serve(conn, late); err != nil {
+	stream, err := wire.Blocking(conn)
+	if err != nil {
+		s.log.Warn("connection ended", "error", err)
+		s.hangUp(conn)
+		return
+	}
+	late := s.hangUpLate(stream)
+	defer late.Stop()
+	if err := s.serve(stream, late); err != nil {
 		s.log.Warn("connection ended", "error", err)
 	}
 }
 
+// hangUpLate hangs up, unless it is stopped before, on one that takes its time.
+func (s *server) hangUpLate(conn io.Closer) *time.Timer {
+	return time.AfterFunc(handshakeTimeout, func() {
+		s.log.Warn("ended a connection that did not initialize", "timeout", handshakeTimeout)
+		s.hangUp(conn)
+	})
+}
+
 func (s *server) hangUp(conn io.Closer) {
-	if err := conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := conn.Close(); err != nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, os.ErrClosed) {
 		s.log.Warn("close a connection", "error", err)
 	}
 }
