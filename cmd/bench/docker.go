@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os/exec"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/docker/dockertest"
@@ -23,6 +25,12 @@ const (
 	dockerArtifactWork = "artifact of 256 MiB, docker"
 )
 
+// dockerConfig has a profile whose sessions share a socket with the service, and one
+// whose sessions do not.
+const dockerConfig = `{"execution_environments": {"profiles": {
+	"box": {"backend": "docker", "image": "` + benchImage + `", "memory_mb": 1024},
+	"far": {"backend": "docker", "image": "` + benchImage + `", "memory_mb": 1024, "max_permission_mode": "unconfined"}}}}`
+
 const (
 	benchImage   = "caisson-bench:1"
 	artifactSize = 256 << 20
@@ -35,19 +43,19 @@ func dockerRows(ctx context.Context, b *bench) (err error) {
 	if err != nil {
 		return err
 	}
+	// On one processor its programs have the threads that they have on all of them.
+	image.Env = append(image.Env, allThreads())
 	if err := dockertest.Load(ctx, image, benchImage); err != nil {
 		return err
 	}
-	s, err := b.start(ctx, fmt.Sprintf(`{"execution_environments": {"profiles": {
-		"box": {"backend": "docker", "image": %[1]q, "memory_mb": 1024},
-		"far": {"backend": "docker", "image": %[1]q, "memory_mb": 1024, "max_permission_mode": "unconfined"}}}}`, benchImage))
+	s, err := b.start(ctx, dockerConfig)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		err = errors.Join(err, s.stop(), docker(context.WithoutCancel(ctx), "rmi", "-f", benchImage))
 	}()
-	if err := dockerOpen(ctx, b, s); err != nil {
+	if err := errors.Join(dockerOpen(ctx, b, s), dockerBesideLocal(ctx, b)); err != nil {
 		return err
 	}
 	container, err := exec.CommandContext(ctx, "docker", "run", "-d", "--network", "none", benchImage, "sleep", "3600").Output()
@@ -97,40 +105,91 @@ func dockerOpen(ctx context.Context, b *bench, s *service) error {
 	return nil
 }
 
-// dockerRead compares reading in a container with docker exec, and with reading
-// on this machine: over the socket that worker and service share, and over the
-// stream through the engine, which is all that a profile gets whose commands
-// may write anywhere.
+// dockerRead compares reading in a container with docker exec.
 func dockerRead(ctx context.Context, b *bench, s *service, id, peer string) error {
-	if !b.wants(dockerReadWork) && !b.wants(dockerSocketWork) && !b.wants(dockerStreamWork) {
+	if !b.wants(dockerReadWork) {
 		return nil
 	}
-	near, err := s.open("")
+	if err := s.writeSmall(id); err != nil {
+		return err
+	}
+	c, err := versus(ctx, slowRounds, s.readSmall(id), command(ctx, "docker", "exec", peer, "cat", "/etc/passwd"))
 	if err != nil {
 		return err
 	}
-	far, err := s.open("far")
-	if err != nil {
-		return err
+	b.add(dockerReadWork, c.faster("docker exec cat", 200))
+	return nil
+}
+
+const smallName = "small.txt"
+
+func (s *service) writeSmall(session string) error {
+	return s.tool(session, "write_file", map[string]any{"path": smallName, "content": text(smallFile)})()
+}
+
+func (s *service) readSmall(session string) func() error {
+	return s.tool(session, "read_file", map[string]any{"path": smallName})
+}
+
+// dockerBesideLocal compares reading in a container with reading on this machine, in
+// turns and on one processor like localRead: over the socket that worker and service
+// share, and over the stream through the engine, which is all that a profile gets
+// whose commands may write anywhere. The engine runs where it runs.
+func dockerBesideLocal(ctx context.Context, b *bench) error {
+	if !b.wants(dockerSocketWork) && !b.wants(dockerStreamWork) {
+		return nil
 	}
-	times := map[string]time.Duration{}
-	for _, session := range []string{near, id, far} {
-		if err := s.tool(session, "write_file", map[string]any{"path": "small.txt", "content": text(smallFile)})(); err != nil {
-			return err
-		}
-		times[session], err = median(ctx, rounds*5, s.tool(session, "read_file", map[string]any{"path": "small.txt"}))
+	return onOneProcessor(func(processor int) (err error) {
+		s, err := b.start(ctx, dockerConfig, allThreads())
 		if err != nil {
 			return err
 		}
+		defer func() { err = errors.Join(err, s.stop()) }()
+		near, err := s.open("")
+		if err != nil {
+			return err
+		}
+		if err := s.writeSmall(near); err != nil {
+			return err
+		}
+		for _, r := range []struct {
+			work, profile string
+			factor        float64
+		}{{dockerSocketWork, "box", 3}, {dockerStreamWork, "far", 8}} {
+			if !b.wants(r.work) {
+				continue
+			}
+			id, err := s.open(r.profile)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(pinSession(ctx, id, processor), s.writeSmall(id)); err != nil {
+				return err
+			}
+			c, err := versus(ctx, quickRounds, s.readSmall(id), s.readSmall(near))
+			if err != nil {
+				return err
+			}
+			b.add(r.work, c.atMost("local", r.factor))
+			if err := s.delete(id); err != nil {
+				return err
+			}
+		}
+		return s.delete(near)
+	})
+}
+
+// pinSession keeps the container of a session on the processor.
+func pinSession(ctx context.Context, session string, processor int) error {
+	if processor < 0 {
+		return nil
 	}
-	other, err := median(ctx, slowRounds, command(ctx, "docker", "exec", peer, "cat", "/etc/passwd"))
+	out, err := exec.CommandContext(ctx, "docker", "ps", "-q", "--filter", "label=dev.caisson.session="+session).Output()
 	if err != nil {
 		return err
 	}
-	b.add(dockerReadWork, faster(times[id], "docker exec cat", other, 200))
-	b.add(dockerSocketWork, atMost(times[id], "local", times[near], 3))
-	b.add(dockerStreamWork, atMost(times[far], "local", times[near], 8))
-	return errors.Join(s.delete(near), s.delete(far))
+	container := string(bytes.TrimSpace(out))
+	return docker(ctx, "update", "--cpuset-cpus", strconv.Itoa(processor), container)
 }
 
 func dockerBash(ctx context.Context, b *bench, s *service, id, peer string) error {

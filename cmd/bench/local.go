@@ -167,6 +167,12 @@ func localRows(ctx context.Context, b *bench) (err error) {
 	return s.delete(id)
 }
 
+// allThreads has a Go program take as many threads as it takes on all processors.
+func allThreads() string { return fmt.Sprintf("GOMAXPROCS=%d", threads) }
+
+// threads is asked for before anything is kept on one processor.
+var threads = runtime.NumCPU()
+
 // localRead measures on one processor: where the kernel puts two processes makes a
 // round trip between them 7 or 47 µs, on either side of the comparison, and that
 // is not what the row is about. The floor is at its shortest then.
@@ -175,9 +181,9 @@ func localRead(ctx context.Context, b *bench, _ *service, _ string) error {
 		return nil
 	}
 	read := map[string]any{"path": "small.txt"}
-	return onOneProcessor(func() (err error) {
+	return onOneProcessor(func(int) (err error) {
 		// It has the threads that it has on all of them.
-		s, err := b.start(ctx, "{}", fmt.Sprintf("GOMAXPROCS=%d", runtime.NumCPU()))
+		s, err := b.start(ctx, "{}", allThreads())
 		if err != nil {
 			return err
 		}

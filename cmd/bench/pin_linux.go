@@ -9,23 +9,22 @@ import (
 )
 
 // onOneProcessor calls f with all of this program, and every process that f
-// starts, on one processor.
-func onOneProcessor(f func() error) (err error) {
+// starts, on one processor, whose number f is told.
+func onOneProcessor(f func(processor int) error) (err error) {
 	var allowed, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &allowed); err != nil {
 		return err
 	}
-	for i := range len(allowed) * strconv.IntSize {
-		if allowed.IsSet(i) {
-			one.Set(i)
-			break
-		}
+	processor := 0
+	for !allowed.IsSet(processor) {
+		processor++
 	}
+	one.Set(processor)
 	if err := runOn(&one); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, runOn(&allowed)) }()
-	return f()
+	return f(processor)
 }
 
 // runOn puts every thread of this program on the processors. One that is made
