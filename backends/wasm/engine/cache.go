@@ -63,11 +63,28 @@ func openCache(dir string) (*cache, error) {
 			return nil, fmt.Errorf("%s is not used as a cache of machine code: %w", d, err)
 		}
 	}
+	if err := removeOthers(dir); err != nil {
+		return nil, err
+	}
 	code, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	return &cache{dir: dir, code: code}, nil
+}
+
+// removeOthers removes what is neither a file nor a directory from a cache: a pipe
+// would be waited for when it is read, and a link may lead to one.
+func removeOthers(dir string) error {
+	return filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && !d.Type().IsRegular() {
+			err = os.Remove(file)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // another process was first
+		}
+		return err
+	})
 }
 
 // errNotDirectory is something else where a cache should be.
@@ -88,6 +105,10 @@ func (c *cache) path(sum string) string { return filepath.Join(c.dir, sum+".wasm
 // load returns the metered module whose original has this hash. One that is not what
 // was kept would be a program of its own, or have no metering: it is not there.
 func (c *cache) load(sum string) ([]byte, bool) {
+	// A pipe would be waited for; what is compiled instead takes its place.
+	if info, err := os.Lstat(c.path(sum)); err != nil || !info.Mode().IsRegular() {
+		return nil, false
+	}
 	kept, err := os.ReadFile(c.path(sum))
 	if err != nil || len(kept) < sha256.Size {
 		return nil, false
