@@ -3,6 +3,7 @@ package tool
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 )
@@ -128,10 +129,25 @@ func (r *JobRequest) Check() error {
 	case len(r.Collect) > MaxJobGlobs:
 		return invalid("collect", "%d globs are more than the %d that a job takes", len(r.Collect), MaxJobGlobs)
 	}
+	for _, glob := range r.Collect {
+		if matchesNothing(glob) {
+			return invalid("collect", "the glob %q matches no file of the job's directory", glob).
+				WithHint(`give one relative to that directory, without "." and "..", such as "*.csv"; what is in a directory is "out/**"`)
+		}
+	}
 	if n := r.size(); n > MaxJobBytes {
 		return invalid("inputFiles", "the script, the standard input and the input files have %d bytes together, more than the %d that a job takes", n, int64(MaxJobBytes))
 	}
 	return r.checkInputs()
+}
+
+// matchesNothing reports whether a glob has a part that no file below a directory
+// has in its path: an empty one, so that it is absolute or ends in a slash, "." but for
+// the first, or "..", which may be an alternative too.
+func matchesNothing(glob string) bool {
+	parts := strings.Split(strings.TrimPrefix(glob, "./"), "/")
+	up := slices.Contains(strings.FieldsFunc(glob, func(c rune) bool { return strings.ContainsRune("/{,}", c) }), "..")
+	return up || slices.Contains(parts, "") || slices.Contains(parts, ".")
 }
 
 // size is how many bytes the job brings along.
