@@ -128,6 +128,7 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 		{"long line", tool.StartRequest{Command: strings.Repeat("x", 200_000)}, tool.InvalidParams, "200000 bytes"},
 		{"no name", tool.StartRequest{Argv: []string{""}}, tool.InvalidParams, "empty name"},
 		{"long list", tool.StartRequest{Argv: []string{"true", strings.Repeat("x", maxRecord)}}, tool.InvalidParams, "too long to be kept"},
+		{"large variable", tool.StartRequest{Argv: []string{"true"}, Environment: map[string]string{"A": strings.Repeat("x", 200_000)}}, tool.InvalidParams, "too large"},
 		{"variable of another name", tool.StartRequest{Argv: []string{"true"}, Environment: map[string]string{"A=B": "x"}}, tool.InvalidParams, `"A=B" cannot be the name`},
 		{"variable without a name", tool.StartRequest{Argv: []string{"true"}, Environment: map[string]string{"": "x"}}, tool.InvalidParams, "cannot be the name"},
 		{"unknown lifecycle", tool.StartRequest{Argv: []string{"true"}, Lifecycle: "forever"}, tool.InvalidParams, "no lifecycle"},
@@ -139,6 +140,10 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 			_, err := m.Start(t.Context(), tt.request)
 			if tool.KindOf(err) != tt.kind || err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("error is %q (%s)", err, tool.KindOf(err))
+			}
+			e, _ := errors.AsType[*tool.Error](err)
+			if (tt.kind == tool.Unsupported || tt.says == "too large" || tt.says == "cannot be run") && (e == nil || e.Hint == "") {
+				t.Errorf("nothing is said of what to do next: %v", err)
 			}
 			list, err := m.List(t.Context())
 			if err != nil || len(list) != 0 || m.Live() != 0 || len(r.events) != 0 {

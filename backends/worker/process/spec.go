@@ -214,9 +214,11 @@ func notRunnable(name string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		return tool.Errorf(tool.Unsupported, "this environment has no program %s", name).WithPath(name)
+		return tool.Errorf(tool.Unsupported, "this environment has no program %s", name).WithPath(name).
+			WithHint("name a program that is on the PATH there, give its whole path, or install it")
 	default:
-		return tool.Errorf(tool.InvalidParams, "%s cannot be run: %w", name, err).WithPath("argv")
+		return tool.Errorf(tool.InvalidParams, "%s cannot be run: %w", name, err).WithPath("argv").
+			WithHint("make it executable, or name the program that runs it before it")
 	}
 }
 
