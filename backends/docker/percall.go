@@ -89,7 +89,7 @@ func (e *perCall) Call(ctx context.Context, r tool.Request) (tool.Result, error)
 	})
 	if err != nil && ctx.Err() == nil && errors.Is(timed.Err(), context.DeadlineExceeded) {
 		err = tool.Errorf(tool.Timeout, "%s took longer than %s, and its container was removed: %w", r.Name, limit, err).
-			WithHint("give the call a longer timeout")
+			WithHint("allow it more time: the lowest limit of the call, its session, the project, the profile and the configuration counts")
 	}
 	return result, err
 }

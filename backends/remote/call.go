@@ -98,7 +98,7 @@ func (e *Environment) Call(ctx context.Context, r tool.Request) (tool.Result, er
 func tooLong(name string, timeout time.Duration, err error) error {
 	return &tool.Error{
 		Kind: tool.Timeout, Message: fmt.Sprintf("%s took longer than %s and was cancelled", name, timeout),
-		Hint: "give the call a longer timeout, or run the command in the background", Err: err,
+		Hint: "run the command in the background, or allow it more time: the lowest limit of the call, its session, the project, the profile and the configuration counts", Err: err,
 	}
 }
 
