@@ -79,8 +79,12 @@ func invalid(path, format string, args ...any) *tool.Error {
 func ConfigError(err error) error { return known(err) }
 
 func configInvalid(err *config.Error) error {
-	return tool.Errorf(tool.ConfigInvalid, "%w", err).WithPath(err.Path).
+	e := tool.Errorf(tool.ConfigInvalid, "%w", err).WithPath(err.Path).
 		WithHint("Correct the file; sessions that exist can be resumed meanwhile.")
+	if err.Hint != "" {
+		e.Hint = err.Hint
+	}
+	return e
 }
 
 // busySession names who owns a session.

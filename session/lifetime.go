@@ -156,6 +156,9 @@ func (s *live) unended(left []unended, how string) error {
 	if how == "deleted" {
 		again = "delete it again, which does what is left; with force, what cannot be reached is forgotten, and backend/prune removes it once it can be."
 	}
+	if told.Hint != "" && !strings.HasSuffix(told.Hint, ".") {
+		told.Hint += "."
+	}
 	told.Hint = strings.TrimSpace(told.Hint + " The session is kept: " + again)
 	return at(first.p.saved.Profile, told)
 }

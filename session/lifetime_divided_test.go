@@ -104,12 +104,12 @@ func TestDeleteWithOneAway(t *testing.T) {
 		t.Run(away, func(t *testing.T) {
 			r, s, id, identities := divided(t)
 			r.world.set(func() {
-				r.world.away = map[string]error{away: tool.Errorf(tool.BackendUnavailable, "no way there")}
+				r.world.away = map[string]error{away: tool.Errorf(tool.BackendUnavailable, "no way there").WithHint("look for one")}
 			})
 			for range 2 {
 				left, err := s.Delete(t.Context(), id, false)
 				wantKind(t, err, tool.BackendUnavailable)
-				wantPlace(t, err, away, identities[away], "no way there", "delete it again")
+				wantPlace(t, err, away, identities[away], "no way there", "look for one. The session is kept: delete it again")
 				if left != "" {
 					t.Errorf("left %q", left)
 				}

@@ -43,6 +43,7 @@ func SetDefault(path, name string) error {
 	if _, ok := c.Profile(name); !ok {
 		e := &Error{File: path, Path: "execution_environments.default", Message: fmt.Sprintf("there is no profile %q", name)}
 		e.Suggestion = profile.Nearest(name, c.Names())
+		e.Hint = "The file is as it was. Its profiles are " + strings.Join(c.Names(), ", ") + "."
 		return e
 	}
 	text, err := d.withDefault(name)
@@ -117,6 +118,14 @@ func (d *document) insert(v *hujson.Value, member string) []byte {
 	return d.splice(open, open, member+", ")
 }
 
+// unwritten is the error of a file that could not be replaced by a new one.
+func unwritten(path string, err error) error {
+	return &Error{
+		File: path, Message: "it cannot be changed: " + err.Error(),
+		Hint: "It is as it was: what is wrong is not in it. Its directory must be writable and have room, since a new file takes its place; or edit it by hand.",
+	}
+}
+
 // replace writes the file atomically, keeping its mode, unless it changed since it
 // was read.
 func replace(path string, before, text []byte) (err error) {
@@ -125,7 +134,7 @@ func replace(path string, before, text []byte) (err error) {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			return &Error{File: path, Message: reason(err)}
+			return unwritten(path, err)
 		}
 	case err != nil:
 		return &Error{File: path, Message: reason(err)}
@@ -137,15 +146,15 @@ func replace(path string, before, text []byte) (err error) {
 		mode = info.Mode().Perm()
 	}
 	if !bytes.Equal(now, before) {
-		return &Error{File: path, Message: "somebody else has just changed it: try again"}
+		return &Error{File: path, Message: "somebody else has just changed it", Hint: "It is as they left it: try again."}
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-")
 	if err != nil {
-		return &Error{File: path, Message: reason(err)}
+		return unwritten(path, err)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(&Error{File: path, Message: reason(err)}, os.Remove(f.Name()))
+			err = errors.Join(unwritten(path, err), os.Remove(f.Name()))
 		}
 	}()
 	_, err = f.Write(text)

@@ -103,10 +103,29 @@ func TestSetDefaultRefuses(t *testing.T) {
 			if !errors.As(err, &problem) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v", err)
 			}
+			if known := test.text == text; known && (problem == nil || !strings.Contains(problem.Hint, "local, box")) {
+				t.Errorf("nothing is said of the profiles that there are: %v", err)
+			}
 			if got, _ := os.ReadFile(file); string(got) != test.text {
 				t.Errorf("the file is %q now", got)
 			}
 		})
+	}
+}
+
+// Where no file can be made the one that is there stays, and is not called wrong. A
+// name as long as it may be has no room for the new file's.
+func TestSetDefaultWithoutPlace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), strings.Repeat("c", 250))
+	if err := os.WriteFile(file, []byte(`{}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	problem, ok := errors.AsType[*Error](SetDefault(file, "local"))
+	if !ok || !strings.Contains(problem.Message, "cannot be changed") || !strings.Contains(problem.Hint, "directory must be writable") {
+		t.Errorf("%+v", problem)
+	}
+	if got, _ := os.ReadFile(file); string(got) != `{}` {
+		t.Errorf("the file is %q now", got)
 	}
 }
 

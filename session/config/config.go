@@ -218,6 +218,8 @@ type Error struct {
 	Message string
 	// Suggestion is the nearest known name for an unknown one, or "".
 	Suggestion string
+	// Hint says what to do next where that is not to correct the file, or is "".
+	Hint string
 }
 
 func (e *Error) Error() string {
