@@ -46,7 +46,7 @@ const (
 	reliefLooks = 5
 	// yieldTurns is after how many turns the goroutine that reads gives way once. A
 	// request has two, so that this is well within 10 ms.
-	yieldTurns = 64
+	yieldTurns = 32
 	// maxDroppable is how many messages may wait to be written before log
 	// lines and traces, which nobody misses, are dropped.
 	maxDroppable = 1000
