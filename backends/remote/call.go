@@ -96,9 +96,12 @@ func (e *Environment) Call(ctx context.Context, r tool.Request) (tool.Result, er
 
 // tooLong is the error of a call that was cancelled for its timeout.
 func tooLong(name string, timeout time.Duration, err error) error {
+	hint := "allow it more time: the lowest limit of the call, its session, the project, the profile and the configuration counts"
+	if tool.GroupOf(name) == tool.GroupShell {
+		hint = "run the command in the background, or " + hint
+	}
 	return &tool.Error{
-		Kind: tool.Timeout, Message: fmt.Sprintf("%s took longer than %s and was cancelled", name, timeout),
-		Hint: "run the command in the background, or allow it more time: the lowest limit of the call, its session, the project, the profile and the configuration counts", Err: err,
+		Kind: tool.Timeout, Message: fmt.Sprintf("%s took longer than %s and was cancelled", name, timeout), Hint: hint, Err: err,
 	}
 }
 

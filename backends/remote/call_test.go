@@ -114,6 +114,9 @@ func TestCallTimeout(t *testing.T) {
 	e := open(t, f, b, Options{})
 	_, err := e.Call(t.Context(), tool.Request{Name: "bash"})
 	wantKind(t, err, tool.Timeout)
+	if e, ok := errors.AsType[*tool.Error](err); !ok || !strings.Contains(e.Hint, "background") || !strings.Contains(e.Hint, "the lowest limit") {
+		t.Errorf("the hint of %v is not one", err)
+	}
 	if !strings.Contains(err.Error(), "bash took longer than 20ms") {
 		t.Error(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,4 +148,7 @@ func TestProgramWithoutAnEnd(t *testing.T) {
 	e.o.programGrace = time.Millisecond
 	_, err := e.RunCode(t.Context(), backends.CodeRequest{Code: "x", Timeout: time.Millisecond})
 	wantKind(t, err, tool.Timeout)
+	if e, ok := errors.AsType[*tool.Error](err); !ok || strings.Contains(e.Hint, "background") || !strings.Contains(e.Hint, "the lowest limit") {
+		t.Errorf("the hint of %v is not a program's", err)
+	}
 }
