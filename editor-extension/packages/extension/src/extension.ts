@@ -19,6 +19,10 @@ import { SessionTree } from "./editor/sessionTree.js";
 import { StatusBar } from "./editor/statusBar.js";
 import { Terminals } from "./editor/terminal.js";
 
+/** What the view of processes says beside those that it knows. */
+const notKnown =
+  "The session of this folder could not be taken up, and what runs in it is not known here. Its line in the list of sessions tells why.";
+
 let current: Caisson | undefined;
 
 /** Puts everything in place. No service is started before something needs it. */
@@ -79,7 +83,7 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
       const unknown = caisson.sessions
         .list()
         .some((s) => s.state === "failed" && caisson.sessions.isUsed(s.id));
-      void vscode.commands.executeCommand("setContext", "caisson.unknown", unknown);
+      processView.message = unknown ? notKnown : "";
     }),
     vscode.workspace.registerFileSystemProvider(artifactScheme, artifactFiles, {
       isReadonly: true,
