@@ -191,7 +191,7 @@ func (p processes) Read(ctx context.Context, id string, o tool.ReadOptions) (too
 	if read.StartOffset < 0 || read.EndOffset < read.StartOffset || len(output) > maxRead {
 		return tool.ReadResult{}, foreign(what, "%d bytes from %d to %d", len(output), read.StartOffset, read.EndOffset)
 	}
-	p.e.track.complete(&read.Process)
+	p.e.track.completeRead(&read)
 	return tool.ReadResult{
 		Process: read.Process, Output: output,
 		StartOffset: read.StartOffset, EndOffset: read.EndOffset, TotalBytes: read.TotalBytes,

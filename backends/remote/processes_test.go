@@ -265,6 +265,31 @@ func TestOutputThatStopsGrowing(t *testing.T) {
 	}
 }
 
+// A page that was read before the end, and comes after it was told, is not the last one.
+func TestReadFromBeforeTheEnd(t *testing.T) {
+	f := newFar(ourCaps...)
+	page := wire.ProcessRead{Process: running("p"), EndOffset: 3, TotalBytes: 3}
+	f.on(wire.MethodProcessRead, func(context.Context, *wire.Request) (wire.Response, error) {
+		return wire.Response{Data: page, Body: make([]byte, page.EndOffset)}, nil
+	})
+	e := open(t, f, binding(), Options{})
+	events := e.Events().Subscribe()
+	defer events.Close()
+	end := closed(stopped("p"))
+	end.TotalBytes = 9
+	f.emit(tool.ProcessEvent{Type: tool.EventStarted, Process: running("p")})
+	f.emit(tool.ProcessEvent{Type: tool.EventStopped, Cause: tool.CauseNaturalExit, Process: end})
+	nextProcess(t, events)
+	nextProcess(t, events)
+	for _, total := range []int64{3, 9} {
+		page.EndOffset, page.TotalBytes = total, total
+		read, err := e.Processes().Read(t.Context(), "p", tool.ReadOptions{})
+		if err != nil || read.Process.OutputClosed != (total == 9) {
+			t.Errorf("a page to %d: %+v, %v", total, read, err)
+		}
+	}
+}
+
 func TestTrackerIsBounded(t *testing.T) {
 	track := newTracker(backends.NewHub())
 	for i := range 2 * maxProcesses {

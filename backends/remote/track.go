@@ -9,6 +9,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
 )
 
 // A tracker knows what subscribers have been told about each process, and so
@@ -155,6 +156,16 @@ func (t *tracker) complete(r *tool.Process) {
 	defer t.mu.Unlock()
 	if p := t.known[r.ID]; p != nil && p.closed {
 		r.OutputClosed = true
+	}
+}
+
+// completeRead is complete of what was read. The end may have been told of since the
+// far end looked: what it has read is then not all that there is.
+func (t *tracker) completeRead(r *wire.ProcessRead) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.known[r.Process.ID]; p != nil && p.closed && r.TotalBytes >= p.record.TotalBytes {
+		r.Process.OutputClosed = true
 	}
 }
 

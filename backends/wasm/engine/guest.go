@@ -92,12 +92,13 @@ func newGuest(o Run) *guest {
 func (g *guest) run(ctx context.Context, o Run, stdin []byte, instantiate func(context.Context, *guest) error) (out Outcome, body []byte, err error) {
 	defer g.free()
 	caller := ctx
+	g.began = time.Now()
 	if o.Timeout > 0 {
 		var cancel func()
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(o.Timeout))
+		ctx, cancel = context.WithDeadline(ctx, g.began.Add(time.Duration(o.Timeout)))
 		defer cancel()
 	}
-	g.ctx, g.began = ctx, time.Now()
+	g.ctx = ctx
 	g.tank = meter.NewTank(o.Fuel, 0)
 	g.stdin.Reset(stdin)
 	g.output.limit, g.output.truncate = o.MaxOutput, o.Truncate
