@@ -47,7 +47,7 @@ func (b *Backend) stopWorker(ctx context.Context, at backends.Binding, then func
 	}
 	if err != nil {
 		return tool.Errorf(tool.Internal, "the local worker does not end: %w", err).
-			WithHint("end that process, or try again after its idle limit if its socket in %s is gone; its state is kept in %s", filepath.Dir(workerOptions(at).Listen), state).WithDisk(state)
+			WithHint("try again, in some seconds if its socket in %s was removed, since it makes another one there; or end that process. Its state is kept in %s", filepath.Dir(workerOptions(at).Listen), state).WithDisk(state)
 	}
 	_, err = process.Settle(ctx, state, at.Session)
 	if err != nil {
