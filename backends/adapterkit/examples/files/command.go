@@ -128,7 +128,7 @@ func (f *files) bash(ctx context.Context, actor, line, cwd string, timeout time.
 		return tool.Result{}, err
 	}
 	if p.stdin != nil && !background {
-		err = errors.Join(err, p.stdin.Close()) // it is at its end
+		err = errors.Join(err, p.closeStdin())
 	}
 	if err != nil {
 		return tool.Result{}, err

@@ -374,3 +374,23 @@ func TestCleanup(t *testing.T) {
 		t.Errorf("left on disk %v", left)
 	}
 }
+
+// The end of a process and a call that gives it no input both close it, and whoever
+// writes to it may come third.
+func TestInputIsClosedTwice(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	p := &process{record: tool.Process{ID: "p-1", Status: tool.ProcessRunning}, stdin: w}
+	for range 2 {
+		if err := p.closeStdin(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := &registry{processes: map[string]*process{"p-1": p}}
+	if _, err := all.write(t.Context(), "p-1", []byte("late")); tool.KindOf(err) != tool.InvalidParams {
+		t.Errorf("a write to an input that was closed: %v", err)
+	}
+}

@@ -161,6 +161,9 @@ func (r *registry) admit(c spec, owner tool.Process, foreground bool) (*process,
 		err = errors.Join(cmd.Start(), input.Close())
 	}
 	if err != nil {
+		if p.stdin != nil {
+			err = errors.Join(err, p.closeStdin())
+		}
 		p.record.Status, p.record.LastError, p.record.StoppedAt = tool.ProcessFailed, err.Error(), time.Now()
 		close(p.ended)
 		return p, r.save(p)
@@ -194,8 +197,19 @@ func (r *registry) wait(p *process, wait func() error) {
 	if err := r.save(p); err != nil {
 		p.record.LastError = err.Error()
 	}
-	_ = p.stdin.Close() // nobody reads it
+	if err := p.closeStdin(); err != nil { // nobody reads it
+		p.record.LastError = err.Error()
+	}
 	r.emit(p, tool.EventStopped, cause)
+}
+
+// closeStdin ends the input. Both the end of the process and a call that gives it none
+// do so: whichever comes second finds it closed.
+func (p *process) closeStdin() error {
+	if err := p.stdin.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 // emit tells of a process, unless it is none yet. r.mu is held.
@@ -261,6 +275,9 @@ func (r *registry) write(ctx context.Context, id string, input []byte) (tool.Pro
 		_, err = p.stdin.Write(input)
 		if !stop() {
 			_ = p.stdin.SetWriteDeadline(time.Time{})
+		}
+		if errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EPIPE) {
+			err = tool.Errorf(tool.InvalidParams, "the process %s takes no input any more: %w", id, err)
 		}
 	}
 	if err != nil {
