@@ -42,7 +42,7 @@ func gone(t *testing.T, dir string) {
 func TestAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		line    string
-		timeout time.Duration
+		timeout time.Duration // over when it has written something
 		cancel  bool
 		want    func(r Result, err error) bool
 	}{
@@ -53,7 +53,7 @@ func TestAlone(t *testing.T) {
 			},
 		},
 		"out of time": {
-			line: left + "echo out; sleep 600", timeout: 2 * time.Second,
+			line: left + "echo out; sleep 600", timeout: time.Hour,
 			want: func(r Result, err error) bool {
 				return err == nil && r.TimedOut && r.PromotedProcessID == "" && r.Signal == "SIGKILL" && string(r.Stdout) == "out\n"
 			},
@@ -78,6 +78,9 @@ func TestAlone(t *testing.T) {
 						}
 					}
 				}()
+			}
+			if c.timeout > 0 {
+				outOfTime(t, m, func(p *proc) bool { return p.taken() > 0 })
 			}
 			r, err := m.Run(ctx, Command{Command: c.line, Alone: true, Timeout: c.timeout})
 			if !c.want(r, err) {

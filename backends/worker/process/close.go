@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -43,7 +44,7 @@ func (m *Manager) shut(ctx context.Context) error {
 	for _, p := range live {
 		p.markStopping()
 	}
-	left, err := m.everything(live).hunt(ctx, gently(), nil)
+	left, err := m.everything(live).hunt(ctx, m.gently(), nil)
 	if err != nil {
 		return tool.Errorf(tool.Internal, "stop the session's processes: %w", err)
 	}
@@ -69,12 +70,9 @@ func (m *Manager) drainAll() {
 	m.mu.Lock()
 	open := slices.Collect(maps.Keys(m.open))
 	m.mu.Unlock()
-	grace, cancel := context.WithTimeout(context.Background(), DrainGrace)
-	defer cancel()
+	end := time.Now().Add(DrainGrace)
 	for _, p := range open {
-		select {
-		case <-p.drained:
-		case <-grace.Done():
+		if !p.awaitRest(max(time.Until(end), time.Nanosecond)) {
 			p.abandon()
 			<-p.drained
 		}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -76,8 +77,8 @@ func TestRunBoundsOutput(t *testing.T) {
 func TestRunDoesNotWaitForGrandchildren(t *testing.T) {
 	m, _ := newTest(t)
 	r, err := m.Run(t.Context(), Command{Command: "mkfifo go; (read x < go; echo late && touch proof) & echo now"})
-	if err != nil || string(r.Stdout) != "now\n" || r.Duration > 5*time.Second {
-		t.Fatalf("%q %v %v", r.Stdout, r.Duration, err)
+	if err != nil || string(r.Stdout) != "now\n" {
+		t.Fatalf("%q %v", r.Stdout, err)
 	}
 	// It is left alone: it still runs, and may write to its pipe.
 	if err := os.WriteFile(filepath.Join(m.o.Root, "go"), []byte("x\n"), 0); err != nil {
@@ -88,8 +89,9 @@ func TestRunDoesNotWaitForGrandchildren(t *testing.T) {
 
 func TestRunAdopts(t *testing.T) {
 	m, r := newTest(t)
+	outOfTime(t, m, func(p *proc) bool { return p.captures[0].size() > 0 && p.captures[1].size() == 4 })
 	got, err := m.Run(t.Context(), Command{
-		Command: "mkfifo go; echo $$; echo err >&2; read x < go; echo more; exit 7", Timeout: 100 * time.Millisecond,
+		Command: "mkfifo go; echo $$; echo err >&2; read x < go; echo more; exit 7", Timeout: time.Hour,
 		Actor: tool.Actor{ID: "helper", Kind: tool.ActorSubagent}, Label: "slow",
 	})
 	if err == nil && !got.TimedOut {
@@ -144,6 +146,31 @@ func checkIdentity(t *testing.T, m *Manager, p tool.Process) {
 	}
 }
 
+// What a command has written is in its result although nobody came to read it for
+// longer than somebody else may hold its pipe.
+func TestLateReader(t *testing.T) {
+	m, _ := newTest(t)
+	come := make(chan struct{})
+	m.buffers.New = func() any { <-come; return new([copySize]byte) }
+	time.AfterFunc(3*DrainGrace, func() { close(come) })
+	// It is not as young any more as those that its caller attends.
+	r, err := m.Run(t.Context(), Command{Command: fmt.Sprintf("sleep %v; echo out; echo err >&2", (3 * attention).Seconds())})
+	if err != nil || string(r.Stdout) != "out\n" || string(r.Stderr) != "err\n" {
+		t.Errorf("%q %q %v", r.Stdout, r.Stderr, err)
+	}
+}
+
+// Who goes on writing into the pipe of a command that has ended holds nobody up.
+func TestGrandchildFloods(t *testing.T) {
+	m, _ := newTest(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := m.Run(ctx, Command{Command: "yes & echo $!", MaxOutputBytes: 1000})
+	if err != nil || !r.StdoutTruncated {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
 // What a command wrote before it was adopted is all there, beyond what its
 // result could hold and what waited in memory.
 func TestAdoptedOutputIsWhole(t *testing.T) {
@@ -151,18 +178,19 @@ func TestAdoptedOutputIsWhole(t *testing.T) {
 	if r, err := m.Run(t.Context(), Command{Command: "mkfifo go"}); err != nil || r.ExitCode != 0 {
 		t.Fatal(r, err)
 	}
+	var want strings.Builder
+	for i := range 200_000 {
+		fmt.Fprintln(&want, i+1)
+	}
+	outOfTime(t, m, func(p *proc) bool { return p.taken() == int64(want.Len()) })
 	got, err := m.Run(t.Context(), Command{
-		Command: "seq 1 200000; read x < go; echo end", Timeout: time.Second, MaxOutputBytes: 100,
+		Command: "seq 1 200000; read x < go; echo end", Timeout: time.Hour, MaxOutputBytes: 100,
 	})
 	if err != nil || !got.TimedOut || !got.StdoutTruncated {
 		t.Fatalf("%+v %v", got, err)
 	}
 	if err := os.WriteFile(filepath.Join(m.o.Root, "go"), []byte("x\n"), 0); err != nil {
 		t.Fatal(err)
-	}
-	var want strings.Builder
-	for i := range 200_000 {
-		fmt.Fprintln(&want, i+1)
 	}
 	want.WriteString("end\n")
 	if text := all(t, m, got.PromotedProcessID); text != want.String() {
@@ -248,12 +276,36 @@ func carriers(t testing.TB, m *Manager) []procInfo {
 	return left
 }
 
+// outOfTime has the time of m's next foreground command end when that has come so far.
+func outOfTime(t *testing.T, m *Manager, far func(*proc) bool) {
+	t.Helper()
+	m.late = func(time.Duration) (<-chan time.Time, func()) {
+		m.late = after
+		m.mu.Lock()
+		running := slices.Collect(maps.Keys(m.live))
+		m.mu.Unlock()
+		over := make(chan time.Time)
+		go func() {
+			defer close(over)
+			tick := time.NewTicker(time.Millisecond)
+			defer tick.Stop()
+			for deadline := time.Now().Add(patience); !slices.ContainsFunc(running, far); <-tick.C {
+				if time.Now().After(deadline) {
+					t.Error("the command has not come so far")
+					return
+				}
+			}
+		}()
+		return over, func() {}
+	}
+}
+
 // awaitFile returns when there is a file at path.
 func awaitFile(t testing.TB, path string) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+	for deadline := time.Now().Add(patience); ; <-tick.C {
 		if _, err := os.Stat(path); err == nil {
 			return
 		}

@@ -51,8 +51,8 @@ type blow struct {
 }
 
 // gently and hard are the two ways to end processes.
-func gently() []blow {
-	return []blow{{syscall.SIGTERM, TermGrace}, {syscall.SIGKILL, KillGrace}}
+func (m *Manager) gently() []blow {
+	return []blow{{syscall.SIGTERM, m.termGrace}, {syscall.SIGKILL, KillGrace}}
 }
 func hard() []blow { return []blow{{syscall.SIGKILL, KillGrace}} }
 

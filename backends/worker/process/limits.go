@@ -30,8 +30,9 @@ const (
 	// after SIGKILL.
 	TermGrace = 2 * time.Second
 	KillGrace = 2 * time.Second
-	// DrainGrace is how long a foreground command's output is still awaited
-	// after it ended: somebody else may hold its pipes for ever.
+	// DrainGrace is how long more output is still awaited after a foreground
+	// command ended: somebody else may hold its pipes for ever. What it wrote itself
+	// is read in any case.
 	DrainGrace = 100 * time.Millisecond
 )
 

@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// patience is how long a test waits for what must come, on the busiest machine.
+const patience = time.Minute
+
 // recorder keeps events in order.
 type recorder struct {
 	mu     sync.Mutex
@@ -62,7 +65,7 @@ func (r *recorder) of(id string) []tool.ProcessEvent {
 // until waits for an event of the process that is what is looked for.
 func (r *recorder) until(t testing.TB, id string, is func(tool.ProcessEvent) bool) tool.ProcessEvent {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
 		for _, e := range r.of(id) {
@@ -125,7 +128,7 @@ func startRequest(t testing.TB, m *Manager, r tool.StartRequest) tool.Process {
 
 func wait(t testing.TB, m *Manager, id string) tool.Process {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	p, err := m.Wait(ctx, id)
 	if err != nil {
@@ -140,7 +143,7 @@ func all(t testing.TB, m *Manager, id string) string {
 	var text []byte
 	for {
 		at := int64(len(text))
-		r, err := m.Read(t.Context(), id, tool.ReadOptions{OffsetBytes: &at, Wait: 20 * time.Second, MaxBytes: MaxReadBytes})
+		r, err := m.Read(t.Context(), id, tool.ReadOptions{OffsetBytes: &at, Wait: patience, MaxBytes: MaxReadBytes})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +160,7 @@ func see(t testing.TB, m *Manager, id, text string) {
 	var got []byte
 	for !bytes.Contains(got, []byte(text)) {
 		at := int64(len(got))
-		r, err := m.Read(t.Context(), id, tool.ReadOptions{OffsetBytes: &at, Wait: 20 * time.Second})
+		r, err := m.Read(t.Context(), id, tool.ReadOptions{OffsetBytes: &at, Wait: patience})
 		if err != nil {
 			t.Fatal(err)
 		}

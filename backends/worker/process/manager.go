@@ -36,6 +36,11 @@ type Manager struct {
 
 	buffers sync.Pool // of *[copySize]byte
 
+	// These are as they are but in tests: how the time of a foreground command is
+	// measured, and TermGrace.
+	late      func(time.Duration) (<-chan time.Time, func())
+	termGrace time.Duration
+
 	mu         sync.Mutex
 	listed     map[string]*proc // background processes by id
 	enlisted   int              // how many ever were
@@ -82,6 +87,8 @@ func newManager(o Options, r *registry) (*Manager, error) {
 		closing:    make(chan struct{}),
 		closed:     make(chan struct{}),
 		buffers:    sync.Pool{New: func() any { return new([copySize]byte) }},
+		late:       after,
+		termGrace:  TermGrace,
 		listed:     make(map[string]*proc),
 		operations: make(map[string]*operation),
 		live:       make(map[*proc]struct{}),

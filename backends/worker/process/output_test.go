@@ -238,7 +238,7 @@ func TestRead(t *testing.T) {
 	var readers sync.WaitGroup
 	for range 8 {
 		readers.Go(func() {
-			r, err := m.Read(context.Background(), p.ID, tool.ReadOptions{OffsetBytes: at(10), Wait: 20 * time.Second, MinDwell: 5 * time.Millisecond})
+			r, err := m.Read(context.Background(), p.ID, tool.ReadOptions{OffsetBytes: at(10), Wait: patience, MinDwell: 5 * time.Millisecond})
 			if err != nil || string(r.Output) != "abc" || r.TimedOut {
 				t.Errorf("waited: %q %v", r.Output, err)
 			}

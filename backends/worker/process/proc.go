@@ -176,11 +176,11 @@ func (p *proc) settle(code int) {
 	if p.takeRest() {
 		return
 	}
-	grace := settleGrace
 	if code != 0 && p.limited {
-		grace = deniedGrace
+		p.awaitRest(deniedGrace)
+		return
 	}
-	expired, free := after(grace)
+	expired, free := after(settleGrace)
 	defer free()
 	select {
 	case <-p.drained:

@@ -9,9 +9,9 @@ import (
 	"github.com/caisson-dev/caisson/backends/worker/rlimit"
 )
 
-// Run runs a command in the foreground and waits for its end, and then for at
-// most [DrainGrace] for the rest of its output: somebody whom it left behind
-// may hold its pipes, and is left alone. The command's stdin is at its end.
+// Run runs a command in the foreground and waits for its end, takes what it has
+// written, and waits at most [DrainGrace] for the end of its output: somebody whom it
+// left behind may hold its pipes, and is left alone. The command's stdin is at its end.
 //
 // A command that fails is a result. An error says that it did not run, or that
 // ctx ended ([tool.Cancelled], [tool.Timeout]); then it and all its descendants
@@ -33,21 +33,21 @@ func (m *Manager) Run(ctx context.Context, c Command) (Result, error) {
 	defer f.discard()
 	f.followHere(pidfd)
 	if isClosed(f.exited) && !c.Alone {
-		f.awaitOutput()
+		f.awaitRest(DrainGrace)
 		return f.result(c), nil
 	}
-	timeout, free := after(c.Timeout)
+	timeout, free := m.late(c.Timeout)
 	defer free()
 	select {
 	case <-f.exited:
 	case <-ctx.Done():
 		err := errors.Join(ended(ctx, "the command"), f.destroy())
-		f.awaitOutput()
+		f.awaitRest(DrainGrace)
 		return f.result(c), err
 	case <-timeout:
 		if c.Alone {
 			err := f.destroy()
-			f.awaitOutput()
+			f.awaitRest(DrainGrace)
 			r := f.result(c)
 			r.TimedOut = true
 			return r, err
@@ -62,21 +62,8 @@ func (m *Manager) Run(ctx context.Context, c Command) (Result, error) {
 	if c.Alone {
 		err = f.destroy()
 	}
-	f.awaitOutput()
+	f.awaitRest(DrainGrace)
 	return f.result(c), err
-}
-
-// awaitOutput waits for the rest of the output of a command that has ended.
-func (f *foreground) awaitOutput() {
-	if isClosed(f.drained) { // a timer that nobody needs wakes a thread as others do
-		return
-	}
-	late, free := after(DrainGrace)
-	defer free()
-	select {
-	case <-f.drained:
-	case <-late:
-	}
 }
 
 // foreground is a command that somebody waits for.

@@ -134,13 +134,3 @@ func (p *proc) takeRest() bool {
 	}
 	return ended
 }
-
-// peek reports whether a pipe has bytes, and whether it has ended.
-func peek(fd int) (bytes, ended bool) {
-	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	for {
-		if _, err := unix.Poll(fds, 0); err != unix.EINTR {
-			return fds[0].Revents&unix.POLLIN != 0, fds[0].Revents&unix.POLLHUP != 0
-		}
-	}
-}

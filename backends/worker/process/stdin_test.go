@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -47,13 +49,21 @@ func TestBlockedWrite(t *testing.T) {
 	m, _ := newTest(t)
 	p := start(t, m, "sleep 100")
 	big := make([]byte, 1<<20)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-	defer cancel()
-	_, err := m.Write(ctx, p.ID, big)
+	ctx, late := context.WithCancelCause(t.Context())
+	defer late(nil)
+	stdin, err := m.listed[p.ID].stdin.file()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		awaitFull(t, stdin)
+		late(context.DeadlineExceeded)
+	}()
+	_, err = m.Write(ctx, p.ID, big)
 	if tool.KindOf(err) != tool.Timeout || !strings.Contains(err.Error(), "took 65536 of 1048576 bytes") {
 		t.Errorf("a deadline: %v", err)
 	}
-	ctx, cancel = context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	first, second := make(chan error), make(chan error)
 	go func() { _, err := m.Write(ctx, p.ID, big); first <- err }()
 	go func() { _, err := m.Write(ctx, p.ID, big); second <- err }()
@@ -77,6 +87,26 @@ func TestBlockedWrite(t *testing.T) {
 	}
 	if _, err := m.Write(t.Context(), p.ID, make([]byte, MaxWriteBytes+1)); tool.KindOf(err) != tool.InvalidParams {
 		t.Errorf("a giant write: %v", err)
+	}
+}
+
+// awaitFull returns when a pipe takes no more.
+func awaitFull(t *testing.T, w *os.File) {
+	t.Helper()
+	c, err := w.SyscallConn()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline, held := time.Now().Add(patience), 0; held < 1<<16; <-tick.C {
+		var failed error
+		err := c.Control(func(fd uintptr) { held, failed = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+		if err = errors.Join(err, failed); err != nil || time.Now().After(deadline) {
+			t.Errorf("the pipe holds %d bytes, %v", held, err)
+			return
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ func (p *proc) beginStop() *stopping {
 	_ = p.updateHeld(tool.EventUpdated, tool.CauseRequestedStop, func(r *record) { r.Status = tool.ProcessStopping })
 	p.m.work.Go(func() {
 		defer close(s.done)
-		s.err = p.endGroup(context.Background(), gently())
+		s.err = p.endGroup(context.Background(), p.m.gently())
 	})
 	return s
 }

@@ -25,6 +25,7 @@ const marksKnown = false
 
 func polled(*os.File) (*os.File, error)            { return nil, errors.ErrUnsupported }
 func resizeTerminal(*os.File, tool.TTY) error      { return errors.ErrUnsupported }
+func peek(int) (bytes, ended bool)                 { return false, false }
 func awaitEnd(int, int) error                      { return errors.ErrUnsupported }
 func reap(int) (int, string, error)                { return -1, "", errors.ErrUnsupported }
 func signalNumber(string) (syscall.Signal, bool)   { return 0, false }

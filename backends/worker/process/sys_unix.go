@@ -146,3 +146,13 @@ func signalGroup(leader int, s syscall.Signal) error { return unix.Kill(-leader,
 
 // resume wakes a halted process, so that it can take another signal.
 func resume(p procInfo) { _ = signalExactly(p, unix.SIGCONT) } // a process that is not halted ignores it
+
+// peek reports whether a pipe or terminal has bytes, and whether it has ended.
+func peek(fd int) (bytes, ended bool) {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(fds, 0); err != unix.EINTR {
+			return fds[0].Revents&unix.POLLIN != 0, fds[0].Revents&unix.POLLHUP != 0
+		}
+	}
+}
