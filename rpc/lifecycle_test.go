@@ -63,7 +63,8 @@ func TestNothingWaits(t *testing.T) {
 	for _, closes := range []bool{false, true} {
 		// The fault that this is about is a race; each of the rounds can show it.
 		for range 20 {
-			h := serve(t, nil)
+			// Whoever waits for what does not come does so for too long here.
+			h := serve(t, func(s *server) { s.flushing = time.Hour })
 			go func() {
 				for message := range strings.Lines(all) {
 					fmt.Fprintf(h.in, "Content-Length: %d\r\n\r\n%s", len(message), message)
@@ -84,12 +85,8 @@ func TestNothingWaits(t *testing.T) {
 			if !answered[1] || !answered[2] || !answered[3] {
 				t.Fatalf("closes %v: answered are %v", closes, answered)
 			}
-			begun := time.Now()
 			if code := h.wait(t); code != ExitOK {
 				t.Fatalf("closes %v: exit code %d", closes, code)
-			}
-			if took := time.Since(begun); took >= flushBudget {
-				t.Fatalf("closes %v: the service ended %v after its last answer", closes, took)
 			}
 		}
 	}
@@ -128,15 +125,11 @@ func TestClientProcessDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	hold.Close() // it ends, and stays a zombie until it is waited for below
-	begun := time.Now()
 	if code := h.wait(t); code != ExitUnclean {
 		t.Fatalf("exit code %d", code)
 	}
 	if err := parent.Wait(); err != nil {
 		t.Fatal(err)
-	}
-	if took := time.Since(begun); took > 2*watchInterval+flushBudget+time.Second {
-		t.Errorf("the service noticed after %v", took)
 	}
 }
 

@@ -175,7 +175,7 @@ func TestSlowSubscriber(t *testing.T) {
 	}
 	// The subscription is stuck when it holds all it may.
 	limit := int64(protocol.MaxSubscriptionBytes)*4/3 + 64<<10
-	poll, deadline := time.NewTicker(time.Millisecond), time.After(10*time.Second)
+	poll, deadline := time.NewTicker(time.Millisecond), time.After(patience)
 	defer poll.Stop()
 	for backlog := int64(0); backlog < limit/2; {
 		select {

@@ -47,8 +47,8 @@ type server struct {
 	scratches sync.Pool
 	asks      asks
 	offers    offers
-	// grace is cancelGrace, shorter in tests.
-	grace time.Duration
+	// grace is cancelGrace and flushing flushBudget, but in tests.
+	grace, flushing time.Duration
 
 	// ctx is over when the connection ends; requests derive from it.
 	ctx    context.Context
@@ -91,6 +91,7 @@ func newServer(o Options) *server {
 		o:             o,
 		methods:       methods(),
 		grace:         cancelGrace,
+		flushing:      flushBudget,
 		endings:       make(chan ending, 1),
 		written:       make(chan struct{}),
 		unread:        make(chan struct{}),
@@ -210,7 +211,7 @@ func (s *server) close() error {
 		err = errors.Join(err, errors.New("some requests did not stop in time"))
 	}
 
-	flush, cancelFlush := context.WithTimeout(context.Background(), flushBudget)
+	flush, cancelFlush := context.WithTimeout(context.Background(), s.flushing)
 	defer cancelFlush()
 	// A client that does not read, or is gone, is no fault at the end.
 	_ = s.stream.Flush(flush)

@@ -192,7 +192,7 @@ func (p *player) act(text string) {
 // receive reads one message.
 func (p *player) receive() any {
 	p.Helper()
-	timer := time.AfterFunc(20*time.Second, func() { p.h.out.CloseWithError(fmt.Errorf("nothing came in 20 s")) })
+	timer := time.AfterFunc(patience, func() { p.h.out.CloseWithError(fmt.Errorf("nothing came in %v", patience)) })
 	defer timer.Stop()
 	header, err := p.in.ReadString('\n')
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -196,11 +197,16 @@ func (s *Stream) Flush(ctx context.Context) error {
 
 // Close implements [jsonrpc2.Stream]. What is still queued is dropped: Flush
 // first. Input and output are closed, which is what ends calls that block on
-// them.
+// them. What somebody else has closed is closed: who waits for a peer's process closes
+// the pipes to it when it has ended.
 func (s *Stream) Close() error {
 	s.closeOnce.Do(func() {
 		s.queue.close(ErrClosed)
-		s.closeErr = errors.Join(s.out.Close(), s.input.Close())
+		for _, c := range []io.Closer{s.out, s.input} {
+			if err := c.Close(); !errors.Is(err, os.ErrClosed) {
+				s.closeErr = errors.Join(s.closeErr, err)
+			}
+		}
 	})
 	return s.closeErr
 }

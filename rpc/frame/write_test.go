@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -202,6 +203,28 @@ func TestWriteFails(t *testing.T) {
 	}
 	if err := s.Notify("n", nil, nil); !errors.Is(err, errBroken) {
 		t.Fatalf("writing on gives %v", err)
+	}
+}
+
+// TestClosedByAnother: the pipes to a process, which whoever waited for it has closed,
+// are closed without an error.
+func TestClosedByAnother(t *testing.T) {
+	in, feed, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	drain, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(in, out, Options{})
+	for _, f := range []*os.File{in, feed, drain, out} {
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
