@@ -43,6 +43,8 @@ type engine struct {
 	api      *client.Client
 	dial     dialFunc
 	gate     *gate
+	// describing is describeTimeout, shorter in tests.
+	describing time.Duration
 
 	mu    sync.Mutex
 	info  daemonInfo
@@ -78,7 +80,7 @@ func newEngine(e endpoint) (*engine, error) {
 	}
 	// Dialled here and not by the transport's own means: the library hijacks
 	// connections past the transport, and only a plain DialContext serves both.
-	connection := &engine{endpoint: e, api: api, dial: dial}
+	connection := &engine{endpoint: e, api: api, dial: dial, describing: describeTimeout}
 	connection.gate = &gate{inner: requests.Transport, idle: transport.CloseIdleConnections}
 	requests.Transport = connection.gate
 	transport.DialContext = connection.connect
@@ -165,8 +167,16 @@ func (e *engine) hello(ctx context.Context) (daemonInfo, error) {
 		limit = sshTimeout
 	}
 	bounded, cancel := context.WithTimeout(ctx, limit)
+	err := e.ask(bounded)
+	var d daemonInfo
+	if err == nil {
+		// It is there, so that all there is left to wait for is a busy machine.
+		cancel()
+		limit = e.describing
+		bounded, cancel = context.WithTimeout(ctx, limit)
+		d, err = e.describe(bounded)
+	}
 	defer cancel()
-	d, err := e.ask(bounded)
 	switch {
 	case err == nil:
 		return d, nil
@@ -182,19 +192,20 @@ func (e *engine) hello(ctx context.Context) (daemonInfo, error) {
 	return daemonInfo{}, err
 }
 
-// ask does what hello does within the time of ctx, with the library's errors.
-func (e *engine) ask(ctx context.Context) (daemonInfo, error) {
+// ask makes sure that the daemon answers within the time of ctx, with the library's
+// errors.
+func (e *engine) ask(ctx context.Context) error {
 	if e.endpoint.scheme() != "ssh" {
 		if err := e.probe(ctx); err != nil {
-			return daemonInfo{}, err
+			return err
 		}
 	}
 	ping, err := e.api.Ping(ctx)
 	if err != nil {
-		return daemonInfo{}, err
+		return err
 	}
 	e.api.NegotiateAPIVersionPing(ping)
-	return e.describe(ctx)
+	return nil
 }
 
 // describe is what the daemon says about itself, which changes with a restart

@@ -4,11 +4,14 @@ import "time"
 
 // Limits and waits of this package, each with its reason.
 const (
-	// answerTimeout bounds a connection to a daemon and its first answers
+	// answerTimeout bounds a connection to a daemon and its first answer
 	// together: less than the 3 s within which a person must learn that it is not
 	// there. dialTimeout bounds each connection alone.
 	answerTimeout = 2500 * time.Millisecond
 	dialTimeout   = 1500 * time.Millisecond
+	// describeTimeout is how long a daemon that answers may take to say what it is,
+	// for which it starts programs: on a busy machine seconds.
+	describeTimeout = 15 * time.Second
 	// sshTimeout is both at once for ssh:// endpoints, whose key exchange and
 	// log-in take their time on a slow link.
 	sshTimeout = 15 * time.Second
