@@ -120,6 +120,27 @@ func TestUnreachable(t *testing.T) {
 			}
 		})
 	}
+	// One that answers is waited for longer than one that does not.
+	t.Run("slow", func(t *testing.T) {
+		t.Parallel()
+		slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Api-Version", "1.41")
+			if strings.HasSuffix(r.URL.Path, "/info") {
+				select {
+				case <-r.Context().Done():
+				case <-time.After(answerTimeout + 100*time.Millisecond):
+				}
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write([]byte(`{"ID":"x","OSType":"linux","Architecture":"x86_64"}`))
+			}
+		}))
+		defer slow.Close()
+		e := must(newEngine(endpoint{Host: address(slow)}))(t)
+		defer e.close()
+		if d := must(e.hello(t.Context()))(t); d.ID != "x" {
+			t.Errorf("it is %+v", d)
+		}
+	})
 }
 
 // address is where a server listens, as a docker_host.
