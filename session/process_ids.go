@@ -127,6 +127,15 @@ func (p *processes) advance(id string, to progress) bool {
 	return true
 }
 
+// forget drops what was told of a process that the environment has forgotten: nothing
+// more comes of it. What is kept is then bounded by what the environment keeps, and an
+// end that was told is not dropped while it could be told again.
+func (p *processes) forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.told, id)
+}
+
 // next returns a channel that is closed at the process's next event.
 func (p *processes) next(id string) <-chan struct{} {
 	p.mu.Lock()
@@ -184,6 +193,9 @@ func (p *place) processEvent(e tool.ProcessEvent) {
 		case tool.EventUpdated:
 			emit(ProcessUpdatedEvent)
 		}
+	}
+	if e.Type == tool.EventCleanedUp {
+		p.processes.forget(r.ID)
 	}
 	p.processes.wake(r.ID)
 }

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -334,6 +335,35 @@ func TestProcessEvents(t *testing.T) {
 				t.Errorf("status %v, %v", got.Status, err)
 			}
 		})
+	}
+}
+
+// An environment forgets the oldest of the processes that have ended, and tells so: of
+// however many there have been, each has ended once.
+func TestEventsOfManyProcesses(t *testing.T) {
+	const many, kept = 6000, 256
+	s := newRig(t).start()
+	v := s.open(session.OpenRequest{})
+	record := func(i int) tool.Process {
+		id := strings.NewReplacer("0", "a", "1", "b", "8", "c", "9", "d").Replace(fmt.Sprintf("p-%020d", i))
+		return tool.Process{ID: id, RootThreadID: v.ID, Status: tool.ProcessStopped, OutputClosed: true}
+	}
+	tell := func(event tool.ProcessEventType, i int) {
+		s.env(v).send(backends.Event{Process: &tool.ProcessEvent{Type: event, Process: record(i)}})
+	}
+	for i := range many {
+		tell(tool.EventStopped, i)
+		if i >= kept {
+			tell(tool.EventCleanedUp, i-kept)
+		}
+	}
+	tell(tool.EventStopped, many) // comes after all of these
+	s.sink.until(t, "the last event", func() bool {
+		return len(s.sink.processes) > 0 && s.sink.processes[len(s.sink.processes)-1].Process.ID == record(many).ID
+	})
+	if again := s.sink.repeated(); len(again) > 0 {
+		t.Errorf("%d events of %d processes came again, the first of them %v of %s",
+			len(again), many, again[0].Type, again[0].Process.ID)
 	}
 }
 

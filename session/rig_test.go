@@ -302,3 +302,23 @@ func (r *recorder) typesLocked(process string) []session.ProcessEventType {
 	}
 	return all
 }
+
+// repeated lists the events of processes that were the second of their type.
+func (r *recorder) repeated() []session.ProcessEvent {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	type change struct {
+		process string
+		event   session.ProcessEventType
+	}
+	told := map[change]bool{}
+	var again []session.ProcessEvent
+	for _, e := range r.processes {
+		c := change{e.Process.ID, e.Type}
+		if told[c] {
+			again = append(again, e)
+		}
+		told[c] = true
+	}
+	return again
+}
