@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -102,25 +103,27 @@ func TestCallsThatAreRefusedHere(t *testing.T) {
 }
 
 func TestCallTimeout(t *testing.T) {
-	f := newFar(ourCaps...)
-	ended := make(chan struct{})
-	f.on(wire.MethodExecute, func(ctx context.Context, _ *wire.Request) (wire.Response, error) {
-		<-ctx.Done()
-		close(ended)
-		return wire.Response{}, ctx.Err()
+	synctest.Test(t, func(t *testing.T) { // or a busy machine has not asked by then
+		f := newFar(ourCaps...)
+		ended := make(chan struct{})
+		f.on(wire.MethodExecute, func(ctx context.Context, _ *wire.Request) (wire.Response, error) {
+			<-ctx.Done()
+			close(ended)
+			return wire.Response{}, ctx.Err()
+		})
+		b := binding()
+		b.Profile.Timeout = 20 * time.Millisecond
+		e := open(t, f, b, Options{})
+		_, err := e.Call(t.Context(), tool.Request{Name: "bash"})
+		wantKind(t, err, tool.Timeout)
+		if e, ok := errors.AsType[*tool.Error](err); !ok || !strings.Contains(e.Hint, "background") || !strings.Contains(e.Hint, "the lowest limit") {
+			t.Errorf("the hint of %v is not one", err)
+		}
+		if !strings.Contains(err.Error(), "bash took longer than 20ms") {
+			t.Error(err)
+		}
+		receive(t, ended)
 	})
-	b := binding()
-	b.Profile.Timeout = 20 * time.Millisecond
-	e := open(t, f, b, Options{})
-	_, err := e.Call(t.Context(), tool.Request{Name: "bash"})
-	wantKind(t, err, tool.Timeout)
-	if e, ok := errors.AsType[*tool.Error](err); !ok || !strings.Contains(e.Hint, "background") || !strings.Contains(e.Hint, "the lowest limit") {
-		t.Errorf("the hint of %v is not one", err)
-	}
-	if !strings.Contains(err.Error(), "bash took longer than 20ms") {
-		t.Error(err)
-	}
-	receive(t, ended)
 }
 
 func TestResultsThatAreNone(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -121,30 +122,34 @@ func TestConnectTriesAgainWithinItsBudget(t *testing.T) {
 		}
 	})
 	t.Run("until the budget is spent", func(t *testing.T) {
-		f := newFar(ourCaps...)
-		f.dial = func(context.Context, int) error { return retry("not yet") }
-		_, err := Open(t.Context(), f, binding(), nil, Options{ConnectBudget: 200 * time.Millisecond})
-		wantKind(t, err, tool.BackendUnavailable)
-		var e *tool.Error
-		if errors.As(err, &e); !strings.Contains(e.Message, "not yet") || e.Hint != "start it" {
-			t.Errorf("%+v", e)
-		}
-		if f.dialled < 2 {
-			t.Error("tried once only")
-		}
+		synctest.Test(t, func(t *testing.T) {
+			f := newFar(ourCaps...)
+			f.dial = func(context.Context, int) error { return retry("not yet") }
+			_, err := Open(t.Context(), f, binding(), nil, Options{ConnectBudget: 200 * time.Millisecond})
+			wantKind(t, err, tool.BackendUnavailable)
+			var e *tool.Error
+			if errors.As(err, &e); !strings.Contains(e.Message, "not yet") || e.Hint != "start it" {
+				t.Errorf("%+v", e)
+			}
+			if f.dialled < 2 {
+				t.Error("tried once only")
+			}
+		})
 	})
 	t.Run("a handshake that nobody answers", func(t *testing.T) {
-		f := newFar(ourCaps...)
-		f.on(wire.MethodInitialize, func(ctx context.Context, _ *wire.Request) (wire.Response, error) {
-			<-ctx.Done()
-			return wire.Response{}, ctx.Err()
+		synctest.Test(t, func(t *testing.T) {
+			f := newFar(ourCaps...)
+			f.on(wire.MethodInitialize, func(ctx context.Context, _ *wire.Request) (wire.Response, error) {
+				<-ctx.Done()
+				return wire.Response{}, ctx.Err()
+			})
+			_, err := Open(t.Context(), f, binding(), nil, Options{HandshakeTimeout: 20 * time.Millisecond, ConnectBudget: 200 * time.Millisecond})
+			wantKind(t, err, tool.BackendUnavailable)
+			f.serves.Wait()
+			if f.dialled < 2 {
+				t.Error("tried once only")
+			}
 		})
-		_, err := Open(t.Context(), f, binding(), nil, Options{HandshakeTimeout: 20 * time.Millisecond, ConnectBudget: 200 * time.Millisecond})
-		wantKind(t, err, tool.BackendUnavailable)
-		f.serves.Wait()
-		if f.dialled < 2 {
-			t.Error("tried once only")
-		}
 	})
 	t.Run("until the caller gives up", func(t *testing.T) {
 		f := newFar(ourCaps...)
@@ -363,15 +368,17 @@ func TestShutdown(t *testing.T) {
 		}
 	})
 	t.Run("a worker that takes too long", func(t *testing.T) {
-		f := newFar(ourCaps...)
-		f.on(wire.MethodShutdown, func(ctx context.Context, _ *wire.Request) (wire.Response, error) {
-			<-ctx.Done()
-			return wire.Response{}, ctx.Err()
+		synctest.Test(t, func(t *testing.T) {
+			f := newFar(ourCaps...)
+			f.on(wire.MethodShutdown, func(ctx context.Context, _ *wire.Request) (wire.Response, error) {
+				<-ctx.Done()
+				return wire.Response{}, ctx.Err()
+			})
+			b := binding()
+			b.Profile.ShutdownTimeout = 30 * time.Millisecond
+			e := open(t, f, b, Options{})
+			wantKind(t, e.Shutdown(t.Context()), tool.OutcomeUnknown)
 		})
-		b := binding()
-		b.Profile.ShutdownTimeout = 30 * time.Millisecond
-		e := open(t, f, b, Options{})
-		wantKind(t, e.Shutdown(t.Context()), tool.OutcomeUnknown)
 	})
 	t.Run("a worker that is frozen", func(t *testing.T) {
 		f := newFar(ourCaps...)
@@ -413,25 +420,27 @@ func TestShutdown(t *testing.T) {
 		}
 	})
 	t.Run("a worker that cannot be reached", func(t *testing.T) {
-		f := newFar(ourCaps...)
-		b := binding()
-		b.Profile.ShutdownTimeout = 30 * time.Millisecond
-		e := open(t, f, b, Options{})
-		events := e.Events().Subscribe()
-		defer events.Close()
-		f.mu.Lock()
-		f.dial = func(ctx context.Context, _ int) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}
-		f.mu.Unlock()
-		f.cut()
-		reach(t, events, backends.StateDisconnected)
-		err := e.Shutdown(t.Context())
-		wantKind(t, err, tool.Timeout)
-		if !strings.Contains(err.Error(), "30ms") || !strings.Contains(hintOf(err), "nothing was removed") {
-			t.Errorf("%v (%s)", err, hintOf(err))
-		}
+		synctest.Test(t, func(t *testing.T) {
+			f := newFar(ourCaps...)
+			b := binding()
+			b.Profile.ShutdownTimeout = 30 * time.Millisecond
+			e := open(t, f, b, Options{})
+			events := e.Events().Subscribe()
+			defer events.Close()
+			f.mu.Lock()
+			f.dial = func(ctx context.Context, _ int) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			f.mu.Unlock()
+			f.cut()
+			reach(t, events, backends.StateDisconnected)
+			err := e.Shutdown(t.Context())
+			wantKind(t, err, tool.Timeout)
+			if !strings.Contains(err.Error(), "30ms") || !strings.Contains(hintOf(err), "nothing was removed") {
+				t.Errorf("%v (%s)", err, hintOf(err))
+			}
+		})
 	})
 	t.Run("an environment that is gone", func(t *testing.T) {
 		f := newFar(ourCaps...)
