@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -100,7 +101,7 @@ func testBashOutput(w *world) {
 
 // sleeper writes down its pid and its child's, and leaves a proof if it is
 // not ended in time.
-const sleeper = "echo $$ > shell; echo before > earlier; (sleep 5; touch PROOF) & echo $! > child; echo started > started; wait; sleep 5; touch PROOF"
+const sleeper = "echo $$ > shell; echo before > earlier; (sleep 300; touch PROOF) & echo $! > child; echo started > started; wait; sleep 300; touch PROOF"
 
 func (w *world) endedWithoutProof() {
 	w.Helper()
@@ -134,7 +135,7 @@ func testCancel(w *world) {
 }
 
 func testTimeout(w *world) {
-	_, err := w.request(w.Context(), tool.Request{Name: "bash", Timeout: time.Second}, args{"command": sleeper})
+	_, err := w.request(w.Context(), tool.Request{Name: "bash", Timeout: w.moment()}, args{"command": sleeper})
 	if tool.KindOf(err) != tool.Timeout {
 		w.Errorf("a call over the caller's limit: %v", describe(err))
 	}
@@ -142,7 +143,7 @@ func testTimeout(w *world) {
 }
 
 func testAdoption(w *world) {
-	r := into[ran](w, "bash", args{"command": "echo $$ > pid; " + counter, "timeout_seconds": 1})
+	r := into[ran](w, "bash", args{"command": "echo $$ > pid; " + counter, "timeout_seconds": math.Ceil(w.moment().Seconds())})
 	if !r.TimedOut || r.Promoted == "" || !strings.HasPrefix(r.Stdout, "1\n2\n") {
 		w.Fatalf("%+v", r)
 	}

@@ -220,7 +220,7 @@ func testJobsEnd(w *world) {
 	dead()
 
 	r, dead = w.pidsOfJobs(`echo partial; echo wrong >&2; echo kept > pids/kept; exec sleep 1000`)
-	r.Timeout, r.Collect = 2*time.Second, []string{"pids/kept"}
+	r.Timeout, r.Collect = time.Second+w.moment(), []string{"pids/kept"}
 	got := w.job(r)
 	if !got.TimedOut || string(got.Stdout) != "partial\n" || string(got.Stderr) != "wrong\n" || got.ExitCode != -1 || got.Signal != "SIGKILL" {
 		w.Errorf("a job that was out of time: %+v", got)

@@ -197,6 +197,16 @@ func (w *world) until(what string, ok func() bool) {
 	}
 }
 
+// moment is a time in which a command has long done what it has not to wait for: a
+// second, and more on a machine that is busy.
+func (w *world) moment() time.Duration {
+	w.Helper()
+	w.sh("true") // the first one may have to start the worker
+	began := time.Now()
+	w.sh("true")
+	return time.Second + 20*time.Since(began)
+}
+
 // try calls a tool.
 func (w *world) try(name string, args any) (tool.Result, error) {
 	w.Helper()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -124,23 +125,25 @@ func count(f *far, method string) (n int) {
 // TestJobWithoutAnEnd: a far end that does not keep a job's time is told to end
 // it, and so is one whose caller has gone.
 func TestJobWithoutAnEnd(t *testing.T) {
-	f := newFar(jobCaps...)
-	began := make(chan struct{}, 2)
-	f.on(wire.MethodJobRun, func(ctx context.Context, _ *wire.Request) (wire.Response, error) {
-		began <- struct{}{}
-		<-ctx.Done()
-		return wire.Response{}, ctx.Err()
+	synctest.Test(t, func(t *testing.T) { // or a busy machine has not asked by then
+		f := newFar(jobCaps...)
+		began := make(chan struct{}, 2)
+		f.on(wire.MethodJobRun, func(ctx context.Context, _ *wire.Request) (wire.Response, error) {
+			began <- struct{}{}
+			<-ctx.Done()
+			return wire.Response{}, ctx.Err()
+		})
+		e := open(t, f, binding(), Options{})
+		e.o.jobGrace = time.Millisecond
+		_, err := e.RunJob(t.Context(), backends.JobRequest{Argv: []string{"a"}, Timeout: time.Millisecond})
+		wantKind(t, err, tool.Timeout)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-began
+			<-began
+			cancel()
+		}()
+		_, err = e.RunJob(ctx, backends.JobRequest{Argv: []string{"a"}})
+		wantKind(t, err, tool.Cancelled)
 	})
-	e := open(t, f, binding(), Options{})
-	e.o.jobGrace = time.Millisecond
-	_, err := e.RunJob(t.Context(), backends.JobRequest{Argv: []string{"a"}, Timeout: time.Millisecond})
-	wantKind(t, err, tool.Timeout)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		<-began
-		<-began
-		cancel()
-	}()
-	_, err = e.RunJob(ctx, backends.JobRequest{Argv: []string{"a"}})
-	wantKind(t, err, tool.Cancelled)
 }

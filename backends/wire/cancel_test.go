@@ -118,15 +118,22 @@ func TestCancelledByTheFarEnd(t *testing.T) {
 }
 
 func TestCancelGrace(t *testing.T) {
-	release := make(chan struct{})
+	started, release := make(chan struct{}), make(chan struct{})
 	p := newPair(t, handlers{"deaf": func(context.Context, *Request) (Response, error) {
+		started <- struct{}{}
 		<-release
 		return Response{}, nil
 	}}, ClientOptions{CancelGrace: 50 * time.Millisecond}, ServerOptions{})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	other := make(chan error, 1)
 	go func() { _, err := p.Call(t.Context(), "deaf", nil, nil); other <- err }()
+	go func() {
+		for range 2 {
+			<-started
+		}
+		cancel()
+	}()
 	_, err := p.Call(ctx, "deaf", nil, nil)
 	wantKind(t, err, tool.OutcomeUnknown)
 	wantKind(t, receive(t, other), tool.OutcomeUnknown)

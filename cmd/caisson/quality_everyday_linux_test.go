@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -198,7 +199,7 @@ func testGrandchild(w *work) {
 
 // A command that takes too long keeps its output and goes on as a process.
 func testTimeout(w *work) {
-	r := into[ran](w, w.call("bash", members{"command": "echo $$; exec sleep 300", "timeout_seconds": 1}))
+	r := into[ran](w, w.call("bash", members{"command": "echo $$; exec sleep 300", "timeout_seconds": math.Ceil(w.moment().Seconds())}))
 	if !r.TimedOut || r.Promoted == "" {
 		w.Fatalf("it is %+v", r)
 	}
@@ -215,8 +216,9 @@ func testTimeout(w *work) {
 // A call that is cancelled, or hits the caller's limit, is dead with its group.
 func testCancel(w *work) {
 	line := "sleep 301 & echo $! > child; echo $$ > self; wait"
+	moment := w.moment()
 	limit := func(p *protocol.ToolCallParams) {
-		p.Constraints = &protocol.Constraints{Timeout: protocol.Duration(time.Second)}
+		p.Constraints = &protocol.Constraints{Timeout: protocol.Duration(moment)}
 	}
 	w.refused(protocol.KindTimeout, "bash", members{"command": line}, limit)
 	for _, name := range []string{"child", "self"} {

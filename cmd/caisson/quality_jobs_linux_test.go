@@ -54,7 +54,7 @@ func testJobs(w *work) {
 	w.sh("rm -f job.pids")
 	got, err = w.JobRun(w.ctx(), protocol.JobRunParams{
 		SessionID: w.session.ID, Argv: []string{"sh", "-c", "echo printed; echo $$ >> job.pids; sleep 1000 & echo $! >> job.pids; echo kept > job.kept; wait"},
-		CWD: ".", Collect: []string{"job.kept"}, Constraints: &protocol.Constraints{Timeout: protocol.Duration(2 * time.Second)},
+		CWD: ".", Collect: []string{"job.kept"}, Constraints: &protocol.Constraints{Timeout: protocol.Duration(time.Second + w.moment())},
 	})
 	if err != nil {
 		w.Fatal(explain(err))

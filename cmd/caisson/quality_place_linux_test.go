@@ -400,6 +400,16 @@ func (w *work) sh(line string) string {
 	return r.Stdout
 }
 
+// moment is a time in which a command has long done what it has not to wait for: a
+// second, and more on a machine that is busy.
+func (w *work) moment() time.Duration {
+	w.Helper()
+	w.sh("true") // the first one may have to start the worker
+	began := time.Now()
+	w.sh("true")
+	return time.Second + 20*time.Since(began)
+}
+
 // background starts a process.
 func (w *work) background(line string) protocol.Process {
 	w.Helper()
