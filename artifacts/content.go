@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Content is an open content. It may outlive the deletion of its artifact.
@@ -33,20 +34,30 @@ func (s *Store) OpenContent(id string) (Content, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.root.Open(blobPath(sum))
+	f, size, err := s.open(blobPath(sum))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", id, ErrNotFound)
 	} else if err != nil {
 		return nil, fmt.Errorf("%s cannot be read: %w", id, err)
+	}
+	return content{f, size}, nil
+}
+
+// open opens a regular file of the store, and says how large it is. What else stands in
+// the place of one is not waited for.
+func (s *Store) open(path string) (*os.File, int64, error) {
+	f, err := s.root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
+	if err != nil {
+		return nil, 0, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("not a regular file")
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s cannot be read: %w", id, err), f.Close())
+		return nil, 0, errors.Join(err, f.Close())
 	}
-	return content{f, info.Size()}, nil
+	return f, info.Size(), nil
 }
 
 // Read returns at most length bytes of the content from offset on, and whether

@@ -110,7 +110,7 @@ func (s *Store) referenced(content string) (bool, error) {
 
 // readRecord reads one record and checks that it is the one its place says.
 func (s *Store) readRecord(path string) (Artifact, error) {
-	f, err := s.root.Open(path)
+	f, _, err := s.open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Artifact{}, ErrNotFound
 	} else if err != nil {
