@@ -1,4 +1,4 @@
 // Package endpoint is the place where a worker is found: the path of its Unix
-// socket, the file locks around it, and the question who may connect. Nothing
-// here reads a frame.
+// socket, the file locks and files around it, and the question who may connect.
+// Nothing here reads a frame.
 package endpoint

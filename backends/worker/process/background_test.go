@@ -234,6 +234,29 @@ func TestOtherSessionsIdsAreUnknown(t *testing.T) {
 	}
 }
 
+// A pipe in the place of a file of the registry is refused, and not waited for.
+func TestPipesInTheRegistry(t *testing.T) {
+	for _, name := range []string{journalFile, instanceFile} {
+		o := Options{StateDir: t.TempDir(), Session: "s1", Root: t.TempDir()}
+		path := filepath.Join(o.StateDir, "sessions", "s1", "processes", name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), syscall.Mkfifo(path, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := NewManager(o)
+		var failure *tool.Error
+		if !errors.As(err, &failure) || failure.Path != path || failure.Hint != notOurs {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	base := filepath.Join(t.TempDir(), newID())
+	if err := errors.Join(os.WriteFile(base+outputSuffix, nil, 0o600), syscall.Mkfifo(base+endSuffix, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openOutput(base); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("the end of an output: %v", err)
+	}
+}
+
 func TestSessionIsBusy(t *testing.T) {
 	m, _ := newTest(t)
 	if _, err := NewManager(m.o); tool.KindOf(err) != tool.SessionBusy || !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {

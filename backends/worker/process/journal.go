@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"sync"
+
+	"github.com/caisson-dev/caisson/backends/worker/endpoint"
 )
 
 // journal holds the records of all processes, one JSON object a line, of which
@@ -32,7 +34,7 @@ var errLongRecord = errors.New("the record is too long")
 // openJournal opens the journal at path, made when missing, and returns its
 // records in the order of their first lines.
 func openJournal(path string) (*journal, []record, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := endpoint.OpenPlain(path, os.O_RDWR|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -91,8 +93,10 @@ func (j *journal) put(rec record) error {
 		return errors.Join(fmt.Errorf("write the record of %s: %w", rec.ID, err), j.file.Truncate(j.size))
 	}
 	j.size += int64(len(line))
-	if j.size > j.limit {
-		return j.compact()
+	if j.size > j.limit && j.compact() != nil {
+		// The record is written, and the journal only longer than it need be, as it is
+		// where a disk has no room for another one. It may be shortened later.
+		j.limit = j.size + minCompact
 	}
 	return nil
 }

@@ -84,4 +84,6 @@ const (
 	// rest. minCompact is from where on the journal is compacted.
 	maxRecord  = 1 << 20
 	minCompact = 1 << 20
+	// maxSmall bounds what is read of the registry's files of one value each.
+	maxSmall = 1 << 10
 )

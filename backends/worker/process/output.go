@@ -50,7 +50,7 @@ func openOutput(base string) (*output, error) {
 		return nil, err
 	}
 	o.total = info.Size()
-	b, err := os.ReadFile(base + endSuffix)
+	b, err := readPlain(base + endSuffix)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:

@@ -382,6 +382,44 @@ func TestJournal(t *testing.T) {
 	}
 }
 
+// A journal that cannot be compacted, as on a disk that is nearly full, still takes
+// records, and is compacted later.
+func TestJournalWithoutRoom(t *testing.T) {
+	path := filepath.Join(t.TempDir(), journalFile)
+	inTheWay := filepath.Join(path+".new", "not empty")
+	if err := os.MkdirAll(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	j, _, err := openJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.limit = 1
+	var r record
+	r.ID = "a"
+	for range 3 {
+		if err := j.put(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if j.limit <= j.size {
+		t.Errorf("of %d bytes, it is compacted again at once", j.size)
+	}
+	if err := os.RemoveAll(path + ".new"); err != nil {
+		t.Fatal(err)
+	}
+	j.limit = 1
+	if err := j.put(r); err != nil {
+		t.Fatal(err)
+	}
+	if line := int64(len(r.appendJSON(nil)) + 1); j.size != line {
+		t.Errorf("compacted to %d bytes, one line has %d", j.size, line)
+	}
+	if err := j.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestCapture(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,6 +24,9 @@ const (
 	endSuffix    = ".end"
 	idPrefix     = "p-"
 )
+
+// notOurs is the hint of a file that cannot be read for what it is.
+const notOurs = "the file is damaged or not this program's: move it away"
 
 // registry is a session's directory of processes, locked.
 type registry struct {
@@ -82,7 +86,7 @@ func (r *registry) settle() (records []record, lost []tool.Process, err error) {
 	path := filepath.Join(r.dir, journalFile)
 	if r.journal, records, err = openJournal(path); err != nil {
 		return nil, nil, tool.Errorf(tool.Internal, "read the process registry %s: %w", path, err).WithPath(path).
-			WithHint("the file is damaged or not this program's: move it away")
+			WithHint(notOurs)
 	}
 	if err := r.killLeftovers(records); err != nil {
 		return nil, nil, err
@@ -151,12 +155,13 @@ func (r *registry) sweep(known map[string]bool) error {
 // processes of the records whose pids are still theirs, and everything that
 // carries that worker's mark.
 func (r *registry) killLeftovers(records []record) error {
-	instance, err := os.ReadFile(filepath.Join(r.dir, instanceFile))
+	path := filepath.Join(r.dir, instanceFile)
+	instance, err := readPlain(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the last one closed, or there was none
 	}
 	if err != nil {
-		return tool.Errorf(tool.Internal, "read the process registry: %w", err)
+		return tool.Errorf(tool.Internal, "read the process registry: %w", err).WithPath(path).WithHint(notOurs)
 	}
 	leaders := make(map[int]bool)
 	for _, rec := range records {
@@ -179,6 +184,16 @@ func (r *registry) killLeftovers(records []record) error {
 		return tool.Errorf(tool.Internal, "processes of a dead worker cannot be killed: %s", pids(left))
 	}
 	return nil
+}
+
+// readPlain reads a small file of the registry.
+func readPlain(path string) ([]byte, error) {
+	f, err := endpoint.OpenPlain(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxSmall))
+	return b, errors.Join(err, f.Close())
 }
 
 func removeIfThere(path string) error {

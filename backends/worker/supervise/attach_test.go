@@ -146,6 +146,17 @@ func TestAttachTogether(t *testing.T) {
 	}
 }
 
+// A pipe in the place of the log is refused, and not waited for.
+func TestLogIsNoFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "worker.log")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if f, _, err := openLog(path); err == nil || !strings.Contains(err.Error(), path+": it is not a regular file") {
+		t.Errorf("opened: %v, %v", f, err)
+	}
+}
+
 // A worker that is killed while it starts, or before somebody has reached it, has
 // done nothing: another one is started. One that cannot start fails.
 func TestConnectStartsAgain(t *testing.T) {

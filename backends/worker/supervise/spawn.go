@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/worker"
+	"github.com/caisson-dev/caisson/backends/worker/endpoint"
 	"github.com/caisson-dev/caisson/backends/worker/self"
 )
 
@@ -148,7 +149,7 @@ func (s *spawned) await(ctx context.Context) error {
 }
 
 func (s *spawned) lastWords() string {
-	f, err := os.Open(s.log)
+	f, err := endpoint.OpenPlain(s.log, os.O_RDONLY)
 	if err != nil {
 		return ""
 	}
@@ -184,7 +185,7 @@ func openLog(path string) (f *os.File, size int64, err error) {
 	} else if err == nil {
 		size = info.Size()
 	}
-	f, err = os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err = endpoint.OpenPlain(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY)
 	if err != nil {
 		return nil, 0, fmt.Errorf("open the worker's log: %w", err)
 	}
