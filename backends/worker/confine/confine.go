@@ -36,7 +36,7 @@ type Policy struct {
 	// Root is the workspace, an absolute path. Writable in standard.
 	Root string
 	// Writable lists further absolute paths that standard lets commands write.
-	// A path that does not exist is left out: it is not made, and it stays
+	// A path that leads nowhere is left out: what it names is not made, and stays
 	// unwritable even if somebody makes it later.
 	Writable []string
 	// Temp is the private temporary directory, writable in every mode. It must

@@ -89,7 +89,7 @@ func newRuleset(p Policy) (int, error) {
 			unix.Close(ruleset)
 			return -1, tool.Errorf(tool.InvalidParams, "writable path %q is not absolute", path).WithPath(path)
 		}
-		if err := allow(ruleset, path, treeRights&^deviceRights); err != nil && (path == p.Temp || !errors.Is(err, os.ErrNotExist)) {
+		if err := allow(ruleset, path, treeRights&^deviceRights); err != nil && (path == p.Temp || !leadsNowhere(err)) {
 			unix.Close(ruleset)
 			return -1, err
 		}
@@ -101,6 +101,13 @@ func newRuleset(p Policy) (int, error) {
 		}
 	}
 	return ruleset, nil
+}
+
+// leadsNowhere reports whether a path is none that a command could write: nothing is
+// there, nothing can be, or the user does not get there.
+func leadsNowhere(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) ||
+		errors.Is(err, unix.ENAMETOOLONG) || errors.Is(err, unix.EACCES)
 }
 
 // allow adds the rights for path and all beneath it.

@@ -323,6 +323,26 @@ func TestMissingTemp(t *testing.T) {
 	}
 }
 
+func TestPathsThatLeadNowhere(t *testing.T) {
+	dir := t.TempDir()
+	file, loop, shut := filepath.Join(dir, "file"), filepath.Join(dir, "loop"), filepath.Join(dir, "shut")
+	err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(loop, loop), os.Symlink(filepath.Join(dir, "gone"), filepath.Join(dir, "link")),
+		os.MkdirAll(filepath.Join(shut, "in"), 0o700), os.Chmod(shut, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(shut, 0o700) })
+	p := Policy{Root: t.TempDir(), Temp: t.TempDir()}
+	for _, name := range []string{"missing", "link", "file/in", "loop", "loop/in", strings.Repeat("x", 256), "shut/in"} {
+		p.Writable = append(p.Writable, filepath.Join(dir, name))
+	}
+	l, err := NewLauncher(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+}
+
 func TestProve(t *testing.T) {
 	dir := t.TempDir()
 	if err := Prove(dir); err != nil {
