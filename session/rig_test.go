@@ -24,7 +24,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what must happen.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // rig is a state directory with a configuration, a world and services on it.
 type rig struct {

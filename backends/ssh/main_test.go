@@ -213,7 +213,7 @@ func leftovers(t testing.TB, b backends.Binding) []string {
 
 // exitPatience is how long a process may take to exit that has nothing to do any
 // more, on a busy machine.
-const exitPatience = 5 * time.Second
+const exitPatience = 30 * time.Second
 
 // processes are what runs of the binding's environment on this machine, by pid.
 func processes(t testing.TB, b backends.Binding) map[string]string {

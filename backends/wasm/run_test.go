@@ -254,8 +254,9 @@ func await(t testing.TB, path string) {
 // TestBesideEndless runs short guests while as many run as may at once, most of
 // them without an end.
 func TestBesideEndless(t *testing.T) {
-	e := open(t, binding(t, pure(t, `,"max_fuel":1000000000000,"max_execution_time":"500ms"`)))
+	e := open(t, binding(t, pure(t, `,"max_fuel":1000000000000,"max_execution_time":"1h"`)))
 	loop := written(t, endless())
+	loop.Timeout = 500 * time.Millisecond
 	short := request(t, "args")
 	if _, err := e.RunModule(t.Context(), short); err != nil {
 		t.Fatal(err)

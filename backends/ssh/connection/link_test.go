@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long what should happen at once may take on a loaded machine.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // within fails the test when f takes too long.
 func within(t *testing.T, limit time.Duration, what string, f func()) {
@@ -220,7 +220,7 @@ func TestDead(t *testing.T) {
 			start := time.Now()
 			<-conn.Done()
 			// What is left is for a loaded machine.
-			if took := time.Since(start); took > aliveEvery+aliveTimeout+5*time.Second {
+			if took := time.Since(start); took > aliveEvery+aliveTimeout+patience {
 				t.Errorf("noticed after %s", took)
 			}
 			if tt.lines == nil {

@@ -84,7 +84,7 @@ func TestMasterStops(t *testing.T) {
 	select {
 	case <-l.done:
 		has(t, l.err.Error(), "does not answer")
-	case <-time.After(aliveEvery + 2*aliveTimeout):
+	case <-time.After(aliveEvery + aliveTimeout + patience):
 		t.Error("a master that was stopped was not noticed")
 		killGroup(m.cmd.Process)
 	}

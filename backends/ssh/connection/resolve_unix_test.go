@@ -38,7 +38,7 @@ func TestMatchExecEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := f.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := f.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	r := bufio.NewReader(f)

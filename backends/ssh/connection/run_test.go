@@ -140,7 +140,7 @@ func TestSignal(t *testing.T) {
 		server.WaitLog(t, "session signalling requires privilege separation")
 		return
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if exit, err := s.Wait(ctx); err != nil || exit.Signal != "KILL" {
 		t.Fatalf("%v %v: %s", exit, err, server.Log())

@@ -25,9 +25,10 @@ type Proxy struct {
 	stalled chan struct{} // not nil while stalled; closed at the end of it
 	refuse  bool
 	closed  bool
-	// cutUp is how many more bytes pass towards the server before the
-	// connection is cut; negative: no limit.
-	cutUp    atomic.Int64
+	// up is how many more bytes pass towards the server before reached is called;
+	// negative: no limit.
+	up       atomic.Int64
+	reached  func()
 	accepted atomic.Int64
 }
 
@@ -42,7 +43,7 @@ func StartProxy(t testing.TB, target string) *Proxy {
 		Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, Addr: l.Addr().String(),
 		target: target, listener: l, conns: make(map[net.Conn]struct{}),
 	}
-	p.cutUp.Store(-1)
+	p.up.Store(-1)
 	p.work.Go(p.accept)
 	t.Cleanup(func() {
 		p.mu.Lock()
@@ -77,7 +78,16 @@ func (p *Proxy) Cut() {
 }
 
 // CutAfter cuts the connection once n more bytes have gone to the server.
-func (p *Proxy) CutAfter(n int64) { p.cutUp.Store(n) }
+func (p *Proxy) CutAfter(n int64) { p.After(n, p.Cut) }
+
+// After calls f, once, when n more bytes have gone to the server, and lets no more
+// through before it has returned.
+func (p *Proxy) After(n int64, f func()) {
+	p.mu.Lock()
+	p.reached = f
+	p.mu.Unlock()
+	p.up.Store(n)
+}
 
 // Refuse makes new connections end at once, or no longer.
 func (p *Proxy) Refuse(refuse bool) {
@@ -128,7 +138,7 @@ func (p *Proxy) accept() {
 		p.conns[client], p.conns[server] = struct{}{}, struct{}{}
 		p.mu.Unlock()
 		var both sync.WaitGroup
-		both.Go(func() { p.pass(server, client, &p.cutUp) })
+		both.Go(func() { p.pass(server, client, &p.up) })
 		both.Go(func() { p.pass(client, server, nil) })
 		p.work.Go(func() {
 			both.Wait()
@@ -156,9 +166,16 @@ func (p *Proxy) pass(to, from net.Conn, limit *atomic.Int64) {
 		if limit != nil && limit.Load() >= 0 {
 			if left := limit.Add(-int64(n)); left < 0 {
 				limit.Store(-1)
-				_, _ = to.Write(buf[:int64(n)+left]) // cut in any case
-				p.Cut()
-				return
+				p.mu.Lock()
+				reached := p.reached
+				p.mu.Unlock()
+				first := int64(n) + left
+				_, werr := to.Write(buf[:first])
+				reached()
+				if werr != nil {
+					return
+				}
+				n = copy(buf, buf[first:n])
 			}
 		}
 		if _, werr := to.Write(buf[:n]); werr != nil || err != nil {
