@@ -59,11 +59,17 @@ type chooser struct {
 // DOCKER_HOST, else the current context of the docker CLI, else the default
 // socket: the CLI's own order, after what the profile says.
 func (c chooser) choose(p profile.Profile) (endpoint, error) {
+	// What is wrong with a setting names the profile. The daemon's connection does not:
+	// all profiles that choose the daemon share it.
 	if p.DockerHost != "" {
-		return c.host(p.DockerHost, fmt.Sprintf("docker_host of the profile %q", p.Name))
+		e, err := c.host(p.DockerHost, fmt.Sprintf("docker_host of the profile %q", p.Name))
+		e.From = "docker_host of the profile"
+		return e, err
 	}
 	if p.DockerContext != "" {
-		return c.context(p.DockerContext, fmt.Sprintf("docker_context of the profile %q", p.Name))
+		e, err := c.context(p.DockerContext, fmt.Sprintf("docker_context of the profile %q", p.Name))
+		e.From = "docker_context of the profile"
+		return e, err
 	}
 	if host := c.getenv("DOCKER_HOST"); host != "" {
 		return c.host(host, "DOCKER_HOST")

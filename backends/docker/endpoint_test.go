@@ -51,7 +51,7 @@ func TestChoose(t *testing.T) {
 		tls     string // the CA file's directory
 		fails   string
 	}{
-		{name: "docker_host before all", profile: profile.Profile{Name: "p", DockerHost: "unix:///a.sock", DockerContext: "far"},
+		{name: "docker_host before all", profile: profile.Profile{Name: "mine", DockerHost: "unix:///a.sock", DockerContext: "far"},
 			env: map[string]string{"DOCKER_HOST": "unix:///b.sock", "DOCKER_CONFIG": config}, want: "unix:///a.sock", from: "docker_host"},
 		{name: "docker_context before the environment", profile: profile.Profile{DockerContext: "far"},
 			env: map[string]string{"DOCKER_HOST": "unix:///b.sock", "DOCKER_CONFIG": config}, want: "ssh://me@far", from: "docker_context"},
@@ -97,6 +97,9 @@ func TestChoose(t *testing.T) {
 			}
 			if got.Host != test.want || !strings.Contains(got.From, test.from) {
 				t.Errorf("got %s, want %s (%s)", got, test.want, test.from)
+			}
+			if name := test.profile.Name; name != "" && strings.Contains(got.String(), name) {
+				t.Errorf("%s names one of the profiles that may share it", got)
 			}
 			switch {
 			case test.tls == "" && got.TLS != nil:

@@ -300,13 +300,29 @@ func (h *host) Remove(ctx context.Context, b backends.Binding) error {
 		}
 		err = removeAndWait(ctx, h.engine, found.ID)
 	}
-	if err != nil && !errors.Is(err, errNotFound) {
+	if errors.Is(err, errNotFound) {
+		err = h.removeVolumes(ctx, b)
+	}
+	if err != nil {
 		return err
 	}
 	if b.RuntimeDir != "" {
 		h.backend.removeShare(sharePath(b))
 	}
 	return nil
+}
+
+// removeVolumes removes the volumes of an environment whose container is gone: somebody
+// removed it without them, or a daemon that was started again did.
+func (h *host) removeVolumes(ctx context.Context, b backends.Binding) error {
+	left, err := h.engine.unusedVolumes(ctx, labelStore+"="+b.Store, labelEnvironment+"="+b.Environment, labelKind+"="+kindEnvironment)
+	for _, v := range left {
+		// One that somebody uses after all, or has removed, is not ours to remove any more.
+		if failed := h.engine.removeVolume(ctx, v.Name); !errors.Is(failed, errConflict) && !errors.Is(failed, errNotFound) {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
 }
 
 func lost(b backends.Binding, e *engine, how string) error {

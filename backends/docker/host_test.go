@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/docker/docker/api/types/container"
+
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/docker/dockertest"
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -92,6 +94,25 @@ func TestCreateDialRemove(t *testing.T) {
 	}
 	if err := h.Remove(t.Context(), binding); err != nil {
 		t.Errorf("removing it twice: %v", err)
+	}
+}
+
+// What is left of an environment whose container somebody has removed goes with it.
+func TestRemoveWithoutAContainer(t *testing.T) {
+	b := newBackend(t, echo(t))
+	h, binding := created(t, b, newBinding(t, b, bare(t)))
+	gone := container.RemoveOptions{Force: true} // and not its volumes
+	if err := h.engine.api.ContainerRemove(t.Context(), binding.Environment, gone); err != nil {
+		t.Fatal(err)
+	}
+	if got := left(t, binding.Store); len(got) == 0 {
+		t.Fatal("the volumes went with the container")
+	}
+	if err := h.Remove(t.Context(), binding); err != nil {
+		t.Fatal(err)
+	}
+	if got := left(t, binding.Store); len(got) > 0 {
+		t.Errorf("left: %q", got)
 	}
 }
 
