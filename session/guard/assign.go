@@ -42,8 +42,8 @@ func (w *walker) assign(sh *shell, list []*syntax.Assign) {
 			}
 		}
 		sh.set(name, text)
-		if isCodeSetting(name) && a.Value != nil {
-			w.code(sh.fork(), text, unread)
+		if a.Value != nil {
+			w.codeSetting(sh, name, text)
 		}
 	}
 }
@@ -68,10 +68,8 @@ func (w *walker) array(sh *shell, a *syntax.Assign) {
 		v.list = []string{string(anything)}
 	}
 	sh.vars[a.Name.Value] = v
-	if isCodeSetting(a.Name.Value) {
-		for _, text := range v.list {
-			w.code(sh.fork(), text, unread)
-		}
+	for _, text := range v.list {
+		w.codeSetting(sh, a.Name.Value, text)
 	}
 }
 

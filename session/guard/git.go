@@ -24,6 +24,25 @@ version whatchanged worktree write-tree`)
 // gitValues are git's own flags whose value is the next word.
 var gitValues = []string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source", "--exec-path", "--list-cmds"}
 
+// withoutValues are the words of a command, of git with a mark for what is not known of the
+// directories that its own flags name: they are none of its commands.
+func withoutValues(fields []field) []field {
+	if called(fields[0].text) != "git" {
+		return fields
+	}
+	out := fields
+	for i := 1; i+1 < len(fields) && strings.HasPrefix(fields[i].text, "-"); i++ {
+		if !slices.Contains(gitValues, fields[i].text) {
+			continue
+		}
+		if i++; fields[i-1].text == "-C" && !fields[i].many && !known(fields[i].text) {
+			out = slices.Clone(out)
+			out[i].text = string(someDir)
+		}
+	}
+	return out
+}
+
 // git follows a call of git: its own flags are left out, so that git -C dir push
 // is git push; aliases that the line makes are what they stand for; commands that
 // it runs are commands.

@@ -5,42 +5,86 @@ import (
 	"strings"
 )
 
-// callers are functions of other languages that run a program, or shell code.
-var callers = strings.Fields(`system popen exec execSync execFile execFileSync spawn spawnSync shell_exec passthru proc_open pcntl_exec
-subprocess.run subprocess.call check_output check_call Popen getoutput getstatusoutput execvp execvpe execlp execv execl execute Command capture2 capture3
-spawnl spawnlp spawnv spawnvp spawnvpe posix_spawn posix_spawnp create_subprocess_shell create_subprocess_exec system2 shell-command`)
-
 // interpreters are programs of other languages whose programs stand in a word or are read.
-var interpreters = strings.Fields("python perl ruby node nodejs deno bun php lua luajit pwsh powershell pypy tclsh expect osascript rscript julia emacs")
+var interpreters = strings.Fields("python perl ruby node nodejs deno bun php lua luajit pwsh powershell pypy tclsh expect osascript rscript julia emacs elixir")
 
 // escapes begin lines that well-known programs give to a shell.
 var escapes = map[string][]string{
-	"ed": {"!"}, "red": {"!"}, "ftp": {"!"}, "sftp": {"!"}, "lftp": {"!"}, "dc": {"!"}, "gnuplot": {"!", "system "},
+	"ed": {"!", "r !", "w !", "W !", "e !", "E !"}, "red": {"!"}, "less": {"+!", "!"}, "more": {"+!", "!"}, "ftp": {"!"}, "sftp": {"!"}, "lftp": {"!"}, "dc": {"!"}, "gnuplot": {"!", "system "},
 	"gdb":  {"!", "shell ", "pipe ", "| "},
 	"psql": {`\!`}, "mysql": {`\!`, "system "}, "mariadb": {`\!`, "system "},
 	"sqlite3": {".shell ", ".system "}, "sqlite": {".shell ", ".system "},
+	"lldb":   {"platform shell ", "shell "},
 	"expect": {"spawn ", "exec ", "system "}, "tclsh": {"exec "},
+}
+
+// insides begin code anywhere in such a line, in small letters. It ends where the quote does
+// that stands in them, if one does.
+var insides = map[string][]string{
+	"psql":    {`\o |`, `\o|`, `\out |`, `\g |`, `\g|`, `\gx |`, `\w |`, "program '", "`"},
+	"sqlite3": {".import |", `.import "|`, ".import '|", ".output |", `.output "|`, ".output '|", ".once |", `.once "|`, ".once '|"},
+	"less":    {"+|"},
 }
 
 // editors are programs whose commands give what stands behind an exclamation mark to a shell.
 var editors = strings.Fields("vi vim nvim view gvim vimdiff ex rvim")
 
+// inline are the flags of interpreters whose next word is a program, apart by spaces.
+var inline = map[string]string{
+	"python": "-c", "pypy": "-c", "perl": "-e -E", "ruby": "-e", "node": "-e -p --eval --print", "nodejs": "-e -p --eval --print", "bun": "-e -p --eval --print",
+	"deno": "eval", "php": "-r", "lua": "-e", "luajit": "-e", "rscript": "-e", "julia": "-e", "osascript": "-e", "expect": "-c", "elixir": "-e",
+	"emacs": "--eval --execute",
+}
+
+// inlined notes a program in a word of which nothing is known.
+func (w *walker) inlined(program string, args []field) {
+	unknown := func(f field) bool { return f.text != "" && strings.Trim(f.text, marks+" \t\n") == "" }
+	flags := strings.Fields(inline[program])
+	if strings.HasSuffix(program, "awk") {
+		for len(args) > 1 && len(args[0].text) > 1 && args[0].text[0] == '-' {
+			if slices.Contains([]string{"-f", "--file"}, args[0].text) {
+				return
+			}
+			if slices.Contains([]string{"-F", "-v", "--field-separator", "--assign"}, args[0].text) {
+				args = args[1:]
+			}
+			args = args[1:]
+		}
+		if len(args) > 0 && unknown(args[0]) {
+			w.give(program+" …", "its program is only known when it runs")
+		}
+		return
+	}
+	for i := 1; i < len(args); i++ {
+		if takesNext(flags, args[i-1].text) && unknown(args[i]) {
+			w.give(program+" "+args[i-1].text+" …", "its program is only known when it runs")
+		}
+	}
+}
+
 // interpreter follows what the program of another language gives to a shell, where that
 // stands in it. What it makes up, as all else that it does, is not looked at.
 func (w *walker) interpreter(sh *shell, program string, args []field, stdin string) {
 	switch {
-	case slices.Contains(editors, program), slices.Contains(interpreters, program), len(escapes[program]) > 0:
+	case slices.Contains(editors, program), slices.Contains(interpreters, program), len(escapes[program])+len(insides[program]) > 0:
 	case strings.HasSuffix(program, "awk"), program == "sed":
 	default:
 		return
 	}
+	w.inlined(program, args)
 	sources := texts(args)
-	for _, a := range args {
+	for i, a := range args {
 		if text, ok := sh.files[resolve(sh.dir, a.text)]; ok && !strings.HasPrefix(text, copied) {
 			sources = append(sources, text)
 		}
 		if a.output != nil {
 			sources = append(sources, *a.output)
+		}
+		if _, value, ok := strings.Cut(a.text, "="); ok && strings.HasPrefix(a.text, "--") {
+			sources = append(sources, value)
+		}
+		if slices.Contains(editors, program) && (strings.HasPrefix(a.text, "+") || i > 0 && slices.Contains([]string{"-c", "--cmd"}, args[i-1].text)) {
+			w.terminals(sh, program, strings.TrimPrefix(a.text, "+"))
 		}
 	}
 	if stdin != unread {
@@ -54,112 +98,137 @@ func (w *walker) interpreter(sh *shell, program string, args []field, stdin stri
 					w.code(sh.child(), code, unread)
 				}
 			}
-			w.calls(sh, text)
+			w.calls(sh, language{}, text)
 		case strings.HasSuffix(program, "awk"):
-			w.calls(sh, text)
+			w.calls(sh, languages["awk"], text)
 			w.pipes(sh, text)
 		case program == "sed":
 			w.sed(sh, text, stdin)
 		case slices.Contains(interpreters, program):
-			w.calls(sh, text)
-			if program == "perl" || program == "ruby" || program == "php" {
-				for i, code := range strings.Split(text, "`") {
-					if i%2 == 1 {
-						w.code(sh.child(), code, unread)
-					}
-				}
-			}
+			w.calls(sh, languages[program], text)
+		case program == "gdb", program == "lldb":
+			w.calls(sh, languages[program], text)
 		}
+		w.within(sh, program, text)
 		for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == ';' && program == "expect" }) {
+			line = strings.TrimSpace(line)
+			if program == "ed" {
+				line = strings.TrimLeft(line, "0123456789,.;$%+- ") // addresses
+			}
 			for _, mark := range escapes[program] {
-				if code, ok := strings.CutPrefix(strings.TrimSpace(line), mark); ok {
+				if code, ok := strings.CutPrefix(line, mark); ok {
 					w.code(sh.child(), code, unread)
 				}
 			}
+			if keys, ok := strings.CutPrefix(line, "send "); ok && program == "expect" { // types
+				if text, ok := quotedText(strings.TrimLeft(keys, "-s ")); ok {
+					w.found = append(w.found, keyed(unescape(text, false))...)
+				}
+			}
 		}
 	}
-}
-
-// calls follows the texts and lists that a program gives to functions that run them.
-func (w *walker) calls(sh *shell, program string) {
-	for _, function := range callers {
-		for rest := program; ; {
-			before, after, ok := strings.Cut(rest, function)
-			if !ok {
-				break
-			}
-			rest = after
-			if before != "" && isName(before[len(before)-1:]) || after != "" && isName(after[:1]) {
-				continue // a part of a name
-			}
-			list, tail := literals(after)
-			switch {
-			case len(list) == 0:
-				continue
-			case len(list) > 1:
-				w.run(sh.child(), literal(list), unread)
-			}
-			text := list[0]
-			if tail != "" && strings.IndexByte("),;]}\n", tail[0]) < 0 {
-				text += string(anything) // something is put behind it
-			}
-			w.code(sh.child(), text, unread)
-		}
-	}
-	for rest := program; ; {
-		_, after, ok := strings.Cut(rest, "qx")
-		if !ok {
-			return
-		}
-		rest = after
-		if text, _, ok := quotedText(after); ok {
-			w.code(sh.child(), text, unread)
-		}
-	}
-}
-
-// literals are the texts that stand at the beginning of a call's arguments.
-func literals(text string) (list []string, tail string) {
-	for tail = text; len(list) < maxTurns; {
-		text = strings.TrimLeft(text, " \t\n([,")
-		text = strings.TrimPrefix(strings.TrimPrefix(text, "qq"), "q")
-		word, rest, ok := quotedText(text)
-		if !ok {
-			break
-		}
-		list = append(list, word)
-		tail = strings.TrimLeft(rest, " \t")
-		if text = tail; !strings.HasPrefix(text, ",") {
-			break
-		}
-	}
-	return list, tail
 }
 
 // quotedText is a text between quotes, or the brackets of a language that quotes so.
-func quotedText(text string) (word, rest string, ok bool) {
+func quotedText(text string) (word string, ok bool) {
 	if text == "" {
-		return "", "", false
+		return "", false
 	}
 	i := strings.IndexByte("\"'`({[|/", text[0])
 	if i < 0 {
-		return "", "", false
+		return "", false
 	}
-	return strings.Cut(text[1:], "\"'`)}]|/"[i:i+1])
+	word, _, ok = strings.Cut(text[1:], "\"'`)}]|/"[i:i+1])
+	return word, ok
 }
 
-// pipes follows the texts that a program of awk pipes to and from.
+// within follows what stands within the lines of a program's commands and is given to a shell.
+func (w *walker) within(sh *shell, program, text string) {
+	for _, mark := range insides[program] {
+		for line := range strings.SplitSeq(text, "\n") {
+			i := strings.Index(strings.ToLower(line), mark)
+			if i < 0 {
+				continue
+			}
+			code := line[i+len(mark):]
+			if quote := strings.IndexAny(mark, "\"'`"); quote >= 0 {
+				code, _, _ = strings.Cut(code, mark[quote:quote+1])
+			}
+			if mark == "+|" && code != "" {
+				code = code[1:] // up to which line
+			}
+			w.code(sh.child(), code, unread)
+		}
+	}
+}
+
+// terminals follows the commands of an editor that open a shell, or run a command in one.
+func (w *walker) terminals(sh *shell, program, text string) {
+	words := strings.Fields(strings.TrimLeft(text, ": "))
+	for i, word := range words {
+		switch word {
+		case "sh", "shell", "ter", "term", "terminal":
+			if i+1 < len(words) {
+				w.code(sh.child(), strings.Join(words[i+1:], " "), unread)
+			} else {
+				w.give(program+" "+word, "what is typed into the shell that it opens is only known then")
+			}
+			return
+		case "silent", "silent!", "tab", "vert", "vertical", "botright", "belowright", "topleft":
+		default:
+			return
+		}
+	}
+}
+
+// pipes follows what a program of awk pipes to and from: texts, and what it makes of them.
 func (w *walker) pipes(sh *shell, program string) {
-	words := strings.Split(program, `"`)
-	for i := 1; i < len(words); i += 2 {
-		before := strings.TrimRight(words[i-1], " \t&")
-		after := ""
-		if i+1 < len(words) {
-			after = strings.TrimLeft(words[i+1], " \t")
+	s := callScanner{text: program}
+	statement, operand := 0, 0 // where they begin
+	for pipes := 0; s.at < len(program); {
+		if s.quoted() {
+			continue
 		}
-		if strings.HasSuffix(before, "|") && !strings.HasSuffix(before, "||") || strings.HasPrefix(after, "|") && !strings.HasPrefix(after, "||") {
-			w.code(sh.child(), unescape(words[i], false), unread)
+		rest := program[s.at+1:]
+		switch c := program[s.at]; c {
+		case '/':
+			if before := strings.TrimRight(program[:s.at], " \t\n"); before == "" || strings.IndexByte("(,!~&|{};", before[len(before)-1]) >= 0 {
+				if end := strings.IndexByte(rest, '/'); end >= 0 { // a pattern
+					s.at += end + 1
+				}
+			}
+		case '{', '}', ';', '\n':
+			statement, operand = s.at+1, s.at+1
+		case '(', '=', ',', '!', '&':
+			operand = s.at + 1
+		case '|':
+			if strings.HasPrefix(rest, "|") {
+				s.at++
+				operand = s.at + 1
+				break
+			}
+			if pipes++; pipes > maxTurns {
+				w.give("awk", "more pipes stand in its program than are followed")
+				return
+			}
+			to := strings.TrimLeft(strings.TrimPrefix(rest, "&"), " \t")
+			switch {
+			case strings.HasPrefix(to, "getline"):
+				w.operand(sh, program[operand:s.at])
+			case strings.Contains(program[statement:s.at], "print"):
+				w.operand(sh, to)
+			}
 		}
+		s.at++
+	}
+}
+
+// operand follows the command of a pipe of awk.
+func (w *walker) operand(sh *shell, text string) {
+	s := callScanner{text: text[:min(len(text), maxCall)]}
+	s.scan()
+	if len(s.fields) > 0 {
+		w.code(sh.child(), s.fields[len(s.fields)-1].text, unread)
 	}
 }
 

@@ -21,7 +21,7 @@ func keyed(input string) (found []command) {
 		}
 	}
 	texts := []string{input}
-	edited, sure := terminal(input)
+	edited, sure := terminalText(input)
 	if edited != input {
 		texts = append(texts, edited)
 	}
@@ -41,16 +41,16 @@ func keyed(input string) (found []command) {
 			}
 		}
 		w := newWalker()
-		w.calls(newShell(""), text) // an interpreter may read it
+		w.calls(newShell(""), language{}, text) // an interpreter may read it
 		found = append(found, w.found...)
 	}
 	return found
 }
 
-// terminal is the text that comes of keys: the line discipline ends a line at a return,
+// terminalText is the text that comes of keys: the line discipline ends a line at a return,
 // and takes back what is erased. Keys that move the cursor are no text, and sure is false
 // where they stand in a line with text, or where a line is fetched from those of before.
-func terminal(keys string) (text string, sure bool) {
+func terminalText(keys string) (text string, sure bool) {
 	var done strings.Builder
 	var line []rune
 	moved := false

@@ -30,6 +30,9 @@ const (
 	maxText = 16 << 10
 	// maxBraces is how many words one brace expansion may make.
 	maxBraces = 256
+	// maxCall is the longest call in a program of another language, in bytes, whose
+	// arguments are looked at. What is behind it is not known.
+	maxCall = 8 << 10
 	// maxTurns is how many turns of a loop over known words are followed.
 	maxTurns = 64
 	// maxGlobWork bounds one comparison of a pattern with a word, in steps.

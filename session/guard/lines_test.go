@@ -192,6 +192,14 @@ func TestLinesAreBounded(t *testing.T) {
 		"evals":     "x='eval \"$x\"; eval \"$x\"'; eval \"$x\"",
 		"echoes":    strings.Repeat("echo aaaaaaaaaaaaaaaaaaaaaaaaaaaa; ", 1500) + "$(cat x)",
 		"lists":     "a=(" + strings.Repeat("b ", 5000) + "); " + strings.Repeat(`a+=("${a[@]}"); `, 30) + `"${a[@]}"`,
+		"binds":     "tmux " + strings.Repeat("bind 'bind bind' ", 4000),
+		"keys":      strings.Repeat("tmux send-keys 'x=x;$x' Enter;", 2000),
+		"awk":       "awk '{print " + strings.Repeat("|x", 30_000) + "}'",
+		"calls":     "python3 -c '" + strings.Repeat("os.system(x", 5000) + "'",
+		"unclosed":  "node -e '" + strings.Repeat("exec(\"", 8000) + "'",
+		"ticks":     "perl -e '" + strings.Repeat("`x`", 20_000) + "'",
+		"padded":    "python3 -c '" + strings.Repeat(" ", maxText) + "import os'",
+		"formats":   "tmux set -g status " + strings.Repeat("'#(' ", 10_000),
 		"globs":     "rm -rf /" + strings.Repeat("*a", 9000),
 	} {
 		t.Run(name, func(t *testing.T) {

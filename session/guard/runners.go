@@ -26,12 +26,21 @@ type runner struct {
 	settings bool
 	// shell: without a command it starts a shell, which reads commands.
 	shell bool
+	// shells are the verbs and flags that make it start one.
+	shells string
+	// rest are the flags behind which the command stands.
+	rest string
+	// packages: the other words are names of packages, such as nixpkgs#hello. With the verb
+	// run the first one's program is run.
+	packages bool
+	// programs are the flags whose value is a program that is run.
+	programs string
 }
 
 // runners are the programs that run what stands behind them.
 var runners = map[string]runner{
-	"sudo":     {values: "-u -g -h -p -C -r -t -T -U -R --user --group --host --prompt --close-from --role --type --command-timeout --other-user --chroot", dirs: "-D --chdir", settings: true},
-	"doas":     {values: "-u -C"},
+	"sudo":     {values: "-u -g -h -p -C -r -t -T -U -R --user --group --host --prompt --close-from --role --type --command-timeout --other-user --chroot", dirs: "-D --chdir", settings: true, shells: "-s -i --shell --login"},
+	"doas":     {values: "-u -C", shells: "-s"},
 	"pkexec":   {values: "--user", shell: true},
 	"nice":     {values: "-n --adjustment"},
 	"ionice":   {values: "-c -n -p --class --classdata"},
@@ -57,8 +66,8 @@ var runners = map[string]runner{
 	"unshare":  {values: "-S -G -R -w -l --setuid --setgid --root --wd --propagation --map-user --map-users --map-group --map-groups --setgroups --monotonic --boottime --load-interp --owner", shell: true},
 	"nsenter":  {values: "-t -S -G --target --setuid --setgid", shell: true},
 	"chroot":   {values: "--userspec --groups", skip: 1, shell: true},
-	"su":       {values: "-s -g -G -w --shell --group --supp-group", code: "-c --command --session-command", skip: 1, shell: true},
-	"runuser":  {values: "-u -s -g -G --user --shell", code: "-c --command --session-command"},
+	"su":       {values: "-s -g -G -w --shell --group --supp-group", code: "-c --command --session-command", skip: 1, shell: true, programs: "-s --shell"},
+	"runuser":  {values: "-u -s -g -G --user --shell", code: "-c --command --session-command", programs: "-s --shell"},
 	"script":   {values: "-o -m -T -I -O -B -E -l", code: "-c --command", skip: 1, shell: true},
 	"flock":    {values: "-w -E --timeout --wait --conflict-exit-code", code: "-c --command", skip: 1},
 	"firejail": {shell: true},
@@ -70,7 +79,7 @@ var runners = map[string]runner{
 	"proot":            {values: "-r -b -w -0", shell: true},
 	"fakeroot":         {values: "-l -s -i -b", shell: true},
 	"fakechroot":       {shell: true},
-	"systemd-run":      {values: "-p -u -M -H --property --unit --slice --uid --gid --working-directory"},
+	"systemd-run":      {values: "-p -u -M -H --property --unit --slice --uid --gid --working-directory", shells: "-S --shell"},
 	"systemd-inhibit":  {},
 	"dbus-run-session": {},
 	"unbuffer":         {},
@@ -99,8 +108,6 @@ var runners = map[string]runner{
 	"not":              {},
 	"dotenv":           {values: "-f"},
 	"aws-vault":        {skip: 2},
-	"tmux":             {skip: 1, joined: true},
-	"screen":           {values: "-S -c -e -h -L -p -s -T -t"},
 	"gosu":             {skip: 1},
 	"su-exec":          {skip: 1},
 	"s6-setuidgid":     {skip: 1},
@@ -119,8 +126,8 @@ var runners = map[string]runner{
 	"npx":              {values: "-p --package -w --workspace"},
 	"uvx":              {values: "-p -w --python --with --from --index-url"},
 	"pipx":             {values: "--spec --python", skip: 1, verbs: "run"},
-	"poetry":           {values: "-C -P --directory --project", skip: 1, verbs: "run"},
-	"pipenv":           {skip: 1, verbs: "run"},
+	"poetry":           {values: "-C -P --directory --project", skip: 1, verbs: "run shell", shells: "shell"},
+	"pipenv":           {values: "--python", skip: 1, verbs: "run shell", shells: "shell"},
 	"bundle":           {skip: 1, verbs: "exec"},
 	"direnv":           {skip: 2, verbs: "exec"},
 	"conda":            {values: "-n -p --name --prefix --cwd", skip: 1, verbs: "run"},
@@ -131,17 +138,18 @@ var runners = map[string]runner{
 	"rbenv":            {skip: 1, verbs: "exec"},
 	"pyenv":            {skip: 1, verbs: "exec"},
 	"doppler":          {values: "-p -c --project --config", skip: 1, verbs: "run"},
-	"lxc":              {skip: 2, verbs: "exec"},
-	"vagrant":          {code: "-c --command", skip: 2, verbs: "ssh"},
-	"apptainer":        {values: "-B --bind --env --pwd -H --home --env-file --overlay", skip: 2, verbs: "exec run"},
-	"singularity":      {values: "-B --bind --env --pwd -H --home --env-file --overlay", skip: 2, verbs: "exec run"},
+	"lxc":              {values: "--env --user --group --cwd --mode --project", skip: 2, verbs: "exec shell console", shells: "shell console"},
+	"incus":            {values: "--env --user --group --cwd --mode --project", skip: 2, verbs: "exec shell console", shells: "shell console"},
+	"vagrant":          {values: "-p", code: "-c --command", skip: 2, verbs: "ssh", shells: "ssh"},
+	"apptainer":        {values: "-B --bind --env --pwd -H --home --env-file --overlay -W --workdir -S --scratch --network --app", skip: 2, verbs: "exec run shell", shells: "shell", programs: "-s --shell"},
+	"singularity":      {values: "-B --bind --env --pwd -H --home --env-file --overlay -W --workdir -S --scratch --network --app", skip: 2, verbs: "exec run shell", shells: "shell", programs: "-s --shell"},
 	"systemd-nspawn":   {values: "-D -i -M -u --directory --image --machine --user --bind --setenv", shell: true},
-	"machinectl":       {skip: 2, verbs: "shell"},
-	"toolbox":          {values: "-c --container", skip: 1, verbs: "run"},
-	"distrobox":        {values: "-n --name", skip: 2, verbs: "enter"},
+	"machinectl":       {values: "--uid -E --setenv -M --machine", skip: 2, verbs: "shell login", shells: "shell login"},
+	"toolbox":          {values: "-c --container -d --distro -r --release", skip: 1, verbs: "run enter", shells: "enter"},
+	"distrobox":        {values: "-n --name", skip: 2, verbs: "enter", shells: "enter"},
 	"flatpak-spawn":    {},
 	"crictl":           {skip: 2, verbs: "exec"},
-	"nix":              {values: "-f --file -I", skip: 1, verbs: "run develop shell"},
+	"nix":              {values: "-f --file -I -k --keep --override-flake --option", verbs: "run develop shell", skip: 1, shells: "develop shell", rest: "-c --command", packages: true},
 	"guix":             {skip: 1, verbs: "shell environment"},
 	"devbox":           {skip: 1, verbs: "run"},
 	"asdf":             {skip: 1, verbs: "exec"},
@@ -159,7 +167,7 @@ var runners = map[string]runner{
 	"catchsegv":        {},
 	"runcon":           {values: "-t -u -r -l --type --user --role --range"},
 	"newgrp":           {skip: 1, shell: true},
-	"xterm":            {values: "-T -title -geometry -fn -fa -fs -bg -fg -name", shell: true},
+	"xterm":            {values: "-T -title -geometry -fn -fa -fs -bg -fg -name", shell: true, rest: "-e"},
 	"choom":            {values: "-n --adjust"},
 	"dzdo":             {values: "-u -g -p"},
 	"rr":               {skip: 1, verbs: "record"},
@@ -179,6 +187,29 @@ var runners = map[string]runner{
 	"login":            {values: "-f -h -r", skip: 1, shell: true},
 	"rsh":              {values: "-l", skip: 1, joined: true},
 	"mosh":             {values: "-p --port", skip: 1, shell: true},
+	"lxc-attach":       {values: "-n -P -e -s -v -u -g --name --lxcpath --uid --gid --set-var", shell: true},
+	"buildah":          {values: "-v -e --volume --env --user --workingdir --network", skip: 2, verbs: "run"},
+	"runc":             {values: "--root -u -c -e --user --cwd --env", skip: 2, verbs: "exec"},
+	"crun":             {values: "--root -u -c -e --user --cwd --env", skip: 2, verbs: "exec"},
+	"limactl":          {values: "--workdir", skip: 2, verbs: "shell", shells: "shell"},
+	"lima":             {values: "--workdir", shell: true},
+	"multipass":        {values: "-d --working-directory", skip: 2, verbs: "exec shell", shells: "shell"},
+	"minikube":         {values: "-p -n --profile --node", skip: 1, verbs: "ssh", shells: "ssh"},
+	"colima":           {values: "-p --profile", skip: 1, verbs: "ssh", shells: "ssh"},
+	"ttyd":             {values: "-p -i -U -u -g -s -w -I -b -P -C -K -A -t -T -m -c -H", shell: true},
+	"gotty":            {values: "-a -p -c --address --port --credential", shell: true},
+	"upterm":           {values: "--server --force-command", skip: 1, verbs: "host", shells: "host"},
+	"dvtm":             {shell: true},
+	"mtm":              {shell: true},
+	"alacritty":        {values: "--working-directory -T --title --class --config-file -o --option", shell: true, rest: "-e --command"},
+	"kitty":            {values: "-c --config -o --override -d --directory -T --title --class --name", shell: true},
+	"gnome-terminal":   {shell: true, rest: "-x"},
+	"pixi":             {values: "-e --environment --manifest-path", skip: 1, verbs: "run exec shell", shells: "shell"},
+	"rye":              {skip: 1, verbs: "run"},
+	"pdm":              {skip: 1, verbs: "run"},
+	"nvm":              {skip: 2, verbs: "exec"},
+	"fnm":              {values: "--using", skip: 1, verbs: "exec"},
+	"volta":            {values: "--node --npm --yarn", skip: 1, verbs: "run"},
 	"cmd":              {skip: 1, joined: true},
 }
 
@@ -186,11 +217,16 @@ var runners = map[string]runner{
 func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) string {
 	inner := sh.fork()
 	args := fields[1:]
-	values, code := strings.Fields(r.values), strings.Fields(r.code)
-	ran := false
+	values, code, rest, programs := strings.Fields(r.values), strings.Fields(r.code), strings.Fields(r.rest), strings.Fields(r.programs)
+	shells := strings.Fields(r.shells)
+	ran, verb := false, ""
 	skip := r.skip
 	// Code may also stand behind the other words, as in su root -c code.
 	for i, a := range args {
+		if i+1 < len(args) && takesNext(programs, a.text) && !isShell(called(args[i+1].text)) {
+			w.run(sh.child(), args[i+1:i+2], stdin)
+			ran = true
+		}
 		if i+1 < len(args) && (slices.Contains(code, a.text) || shortened(code, a.text)) {
 			w.code(sh.child(), args[i+1].text, stdin)
 			ran = true
@@ -199,7 +235,12 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 	for len(args) > 0 {
 		arg := args[0].text
 		name, value, cut := strings.Cut(arg, "=")
+		r.shell = r.shell || begins(shells, arg)
 		switch {
+		case arg == "--" && r.packages:
+			return w.runRest(inner, r, nil, 0, ran, stdin) // what follows is for the package's program
+		case slices.Contains(rest, arg):
+			return w.runRest(inner, r, args[1:], 0, ran, stdin)
 		case arg == "--":
 			args = args[1:]
 			skip = min(skip, max(0, len(args)-1))
@@ -213,10 +254,21 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 				continue
 			}
 			if skip > 0 {
-				if skip == r.skip && r.verbs != "" && !slices.Contains(strings.Fields(r.verbs), arg) {
-					return string(anything)
+				if skip == r.skip && r.verbs != "" {
+					if verb = arg; !slices.Contains(strings.Fields(r.verbs), verb) {
+						return string(anything)
+					}
+					r.shell = r.shell || slices.Contains(shells, verb)
 				}
 				skip--
+				args = args[1:]
+				continue
+			}
+			if r.packages {
+				if _, program, ok := strings.Cut(arg, "#"); ok && verb == "run" {
+					ran = true
+					w.run(inner, slices.Concat(literal([]string{program[strings.LastIndexByte(program, '.')+1:]}), slices.DeleteFunc(slices.Clone(args[1:]), func(f field) bool { return f.text == "--" })), stdin)
+				}
 				args = args[1:]
 				continue
 			}
@@ -249,6 +301,16 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 		args = args[1:]
 	}
 	return w.runRest(inner, r, nil, 0, ran, stdin)
+}
+
+// begins reports whether a flag is one of those, alone or among others, as in -iu root.
+func begins(flags []string, arg string) bool {
+	if len(arg) < 2 || arg[0] != '-' {
+		return false
+	}
+	return slices.Contains(flags, arg) || shortened(flags, arg) || arg[1] != '-' && slices.ContainsFunc(flags, func(f string) bool {
+		return len(f) == 2 && strings.Contains(arg[1:], f[1:])
+	})
 }
 
 // shortened reports whether a flag is the beginning of a long one.
@@ -294,6 +356,20 @@ func replaced(args []field, mark string, word field) []field {
 	return out
 }
 
+// listed are the lines of files, as words.
+func (w *walker) listed(sh *shell, files []field, stdin string) (words []field) {
+	for _, f := range files {
+		text := w.arguments(sh, f, stdin)
+		if text == string(anything) { // names, as those that are piped into xargs
+			text = string(outside)
+		}
+		for line := range strings.Lines(text) {
+			words = append(words, field{text: strings.TrimSuffix(line, "\n")})
+		}
+	}
+	return words
+}
+
 // find follows the commands of -exec and its like, with the names that it finds.
 func (w *walker) find(sh *shell, args []field, stdin string) string {
 	start := "./"
@@ -336,7 +412,7 @@ func (w *walker) find(sh *shell, args []field, stdin string) string {
 // parallel follows GNU parallel: a line of code with words put in.
 func (w *walker) parallel(sh *shell, args []field, stdin string) string {
 	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
-		if slices.Contains(strings.Fields("-j -n -N -L -I -S -a --jobs --max-args --delay --timeout --results --joblog --colsep"), args[0].text) && len(args) > 1 {
+		if slices.Contains(strings.Fields("-j -n -N -L -I -S -a --jobs --max-args --delay --timeout --results --joblog --colsep --tmpdir --wd --workdir --env --memfree --retries --tagstring --block --sshlogin --basefile --return --load --nice --halt --recstart --recend"), args[0].text) && len(args) > 1 {
 			args = args[1:]
 		}
 		args = args[1:]
@@ -345,6 +421,9 @@ func (w *walker) parallel(sh *shell, args []field, stdin string) string {
 	for i, a := range args {
 		if strings.HasPrefix(a.text, ":::") {
 			command, words = args[:i], args[i+1:]
+			if strings.HasPrefix(a.text, "::::") {
+				words = w.listed(sh, words, stdin)
+			}
 			break
 		}
 	}
@@ -373,74 +452,27 @@ func (w *walker) parallel(sh *shell, args []field, stdin string) string {
 	return string(anything)
 }
 
-// ssh follows the command that is run on another machine: a rule about a command
-// is about it wherever it runs.
-func (w *walker) ssh(sh *shell, args []field, stdin string) {
-	values := strings.Fields("-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -P -Q -R -S -W -w")
-	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
-		if slices.Contains(values, args[0].text) && len(args) > 1 {
-			args = args[1:]
-		}
-		args = args[1:]
-	}
-	if len(args) == 0 {
-		return
-	}
-	remote := newShell("")
-	remote.depth = sh.depth + 1
-	args = args[1:]
-	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") { // flags may follow the host
-		if slices.Contains(values, args[0].text) && len(args) > 1 {
-			args = args[1:]
-		}
-		args = args[1:]
-	}
-	if len(args) == 0 {
-		w.typed(remote, "ssh", stdin)
-		return
-	}
-	w.code(remote, strings.Join(texts(args), " "), stdin)
+// sameRunners are the words of programs that are called as a runner is.
+var sameRunners = map[string]string{
+	"npm exec": "npx", "npm x": "npx", "pnpm exec": "npx", "pnpm dlx": "npx", "yarn exec": "npx", "yarn dlx": "npx",
+	"bun x": "bunx", "uv tool run": "uvx",
 }
 
-// container follows what is run in a container: a rule about a command is about it
-// wherever it runs.
-func (w *walker) container(sh *shell, args []field, stdin string) string {
-	values := strings.Fields(`-e -u -w -v -p -l -m -h -a -c -n -f --name --env --user --workdir --volume --publish --network --entrypoint
---mount --label --memory --cpus --env-file --add-host --hostname --platform --pull --restart --gpus --ulimit --cap-add --cap-drop
---security-opt --device --tmpfs --ipc --pid --log-driver --container --namespace --context --kubeconfig`)
-	if i := slices.IndexFunc(args, func(f field) bool { return f.text == "--" }); i >= 0 && slices.ContainsFunc(args[:i], func(f field) bool { return f.text == "exec" || f.text == "run" }) {
-		inner := newShell("")
-		inner.depth = sh.depth + 1
-		return w.run(inner, args[i+1:], stdin)
-	}
-	for len(args) > 0 && args[0].text != "exec" && args[0].text != "run" {
-		args = args[1:]
-	}
-	if len(args) == 0 {
-		return string(anything)
-	}
-	inner := newShell("")
-	inner.depth = sh.depth + 1
-	args = args[1:]
-	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
-		if name, program, ok := strings.Cut(args[0].text, "="); ok && name == "--entrypoint" {
-			w.run(inner, []field{{text: program}}, stdin)
+// runnerOf is how a program runs another one, and the words from its own last one on.
+func runnerOf(program string, fields []field) (runner, []field, bool) {
+	name, words := program, 0
+	for i, f := range fields {
+		if i == 0 || strings.HasPrefix(f.text, "-") {
+			continue
 		}
-		if takesNext(values, args[0].text) && len(args) > 1 {
-			if args[0].text == "--entrypoint" {
-				w.run(inner, args[1:2], stdin)
-			}
-			args = args[1:]
+		if words++; words > 2 {
+			break
 		}
-		args = args[1:]
+		name += " " + f.text
+		if same, ok := sameRunners[name]; ok {
+			return runners[same], fields[i:], true
+		}
 	}
-	if len(args) == 0 {
-		return string(anything)
-	}
-	args = args[1:] // the container or image
-	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
-		args = args[1:]
-	}
-	w.run(inner, args, stdin)
-	return string(anything)
+	r, ok := runners[program]
+	return r, fields, ok
 }

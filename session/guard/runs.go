@@ -21,7 +21,7 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 	defer func() { sh.depth-- }()
 	first := fields[0]
 	at := len(w.found)
-	w.note(sh, fields)
+	w.note(sh, withoutValues(fields))
 	defer func() {
 		if slices.Contains(through, base(first.text)) && len(w.found) > at+1 {
 			w.found[at].through = true
@@ -64,14 +64,15 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 	w.interpreter(sh, program, fields[1:], stdin)
 	sh.edited(program, fields[1:])
 	w.codeIn(sh, program, fields[1:])
+	w.sshOptions(sh, program, fields[1:], stdin)
 	w.subscripts(sh, program, fields[1:])
 	if out, ok := w.special(sh, program, fields, stdin); ok {
 		return out
 	}
-	if r, ok := runners[program]; ok {
-		return w.runner(sh, r, fields, stdin)
+	if r, behind, ok := runnerOf(program, fields); ok {
+		return w.runner(sh, r, behind, stdin)
 	}
-	if program == "ld.so" || strings.HasPrefix(program, "ld-linux") || strings.HasPrefix(program, "ld-musl") {
+	if program == "ld.so" || strings.HasPrefix(program, "ld-linux") || strings.HasPrefix(program, "ld-musl") || strings.HasPrefix(program, "ld.so.") || strings.HasPrefix(program, "ld64") {
 		return w.runner(sh, runner{values: "--library-path --inhibit-rpath --preload --audit --argv0"}, fields, stdin)
 	}
 	return output(sh, program, fields[1:], stdin)
@@ -134,80 +135,6 @@ var through = []string{
 	"stdbuf", "ionice",
 }
 
-// codeFlags begin arguments of other programs that are shell code.
-var codeFlags = []string{
-	"ProxyCommand=", "LocalCommand=", "--checkpoint-action=exec=", "--to-command=", "--rsh=", "--use-compress-program=",
-}
-
-// codeWords are flags of other programs whose next word is shell code.
-var codeWords = map[string][]string{
-	"tar":               {"-I", "-F", "--use-compress-program", "--info-script", "--new-volume-script", "--to-command", "--rsh-command"},
-	"rsync":             {"-e", "--rsh", "--rsync-path"},
-	"nc":                {"-e", "-c", "--exec", "--sh-exec"},
-	"ncat":              {"-e", "-c", "--exec", "--sh-exec"},
-	"capsh":             {"-c"},
-	"ansible":           {"-a", "--args"},
-	"npx":               {"-c", "--call"},
-	"npm":               {"-c", "--call"},
-	"fly":               {"-C", "--command"},
-	"gcloud":            {"--command"},
-	"nix":               {"-c", "--command"},
-	"screen":            {"stuff"},
-	"konsole":           {"-e"},
-	"flatpak":           {"--command"},
-	"start-stop-daemon": {"--exec", "-x", "--startas", "-a"},
-	"watchman-make":     {"--run"},
-	"man":               {"-P", "--pager"},
-	"scp":               {"-S"},
-	"sftp":              {"-S"},
-	"nodemon":           {"-x", "--exec"},
-	"zip":               {"-TT", "--unzip-command"},
-	"split":             {"--filter"},
-	"sort":              {"--compress-program"},
-	"virt-customize":    {"--run-command", "--firstboot-command"},
-	"openvpn":           {"--up", "--down", "--route-up", "--tls-verify"},
-	"just":              {"-c", "--command"},
-	"cargo-watch":       {"-s", "--shell"},
-	"git": {
-		"--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager", "--sendmail-cmd", "--to-cmd", "--cc-cmd", "--httpd",
-	},
-}
-
-// codeIn follows arguments that hold code.
-func (w *walker) codeIn(sh *shell, program string, args []field) {
-	for i, a := range args {
-		name, value, cut := strings.Cut(a.text, "=")
-		switch {
-		case !slices.Contains(codeWords[program], name):
-		case cut && strings.HasPrefix(name, "--"):
-			w.code(sh.child(), value, unread)
-		case !cut && i+1 < len(args):
-			w.code(sh.child(), args[i+1].text, unread)
-		}
-		// The value of a short flag may stand with it, and the flag behind others.
-		for _, flag := range codeWords[program] {
-			before, code, ok := strings.Cut(a.text, flag[1:])
-			switch {
-			case len(flag) != 2 || !ok || before == "" || before[0] != '-':
-			case before == "-" && code != "":
-				w.code(sh.child(), code, unread)
-			case code == "" && isName(before[1:]) && i+1 < len(args):
-				w.code(sh.child(), args[i+1].text, unread)
-			}
-		}
-		if a.text == "--checkpoint-action" && i+1 < len(args) {
-			if code, ok := strings.CutPrefix(args[i+1].text, "exec="); ok {
-				w.code(sh.child(), code, unread)
-			}
-		}
-		for _, flag := range codeFlags {
-			if _, code, ok := strings.Cut(a.text, flag); ok {
-				w.code(sh.child(), code, unread)
-			}
-		}
-	}
-}
-
 // subscripts follows what runs in the names of elements of lists: those that a shell is
 // told in words are expanded once more.
 func (w *walker) subscripts(sh *shell, program string, args []field) {
@@ -264,12 +191,21 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 	if isShell(program) {
 		return w.shell(sh, program, args, stdin), true
 	}
+	table := program
+	if same, ok := sameTerminals[program]; ok {
+		table = same
+	}
+	if _, ok := terminals[table]; ok {
+		w.keeps(sh, program, table, args, stdin)
+		return string(anything), true
+	}
+	if slices.Contains(containers, program) {
+		return w.container(sh, program, args, stdin), true
+	}
 	switch program {
 	case "at", "batch":
-		w.typed(sh.child(), program, stdin)
+		w.later(sh, program, args, stdin)
 		return string(outside), true
-	case "docker", "docker-compose", "podman", "podman-compose", "nerdctl", "kubectl", "oc":
-		return w.container(sh, args, stdin), true
 	case "python", "perl", "ruby", "node", "php", "lua", "pwsh":
 		// What a program of theirs does is not looked at. One that nobody has seen is
 		// as any other code that is only known when it runs.
@@ -284,12 +220,7 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 		return string(outside), true
 	case "socat":
 		for _, a := range args {
-			for _, kind := range []string{"EXEC:", "SYSTEM:"} {
-				if len(a.text) > len(kind) && strings.EqualFold(a.text[:len(kind)], kind) {
-					code, _, _ := strings.Cut(a.text[len(kind):], ",")
-					w.code(sh.child(), code, unread)
-				}
-			}
+			w.addresses(sh, a.text)
 		}
 		return string(anything), true
 	case "crontab":
@@ -305,11 +236,8 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 			w.code(sh.child(), a.text, stdin)
 		}
 		return string(anything), true
-	case "npm", "pnpm", "yarn":
+	case "npm", "pnpm", "yarn", "bun":
 		w.packageScripts(sh)
-		if len(args) > 0 && (args[0].text == "exec" || args[0].text == "x" || args[0].text == "dlx") {
-			return w.runner(sh, runners["npx"], args, stdin), true
-		}
 	case "xargs":
 		return w.xargs(sh, args, stdin), true
 	case "find", "fd", "fdfind":
@@ -326,9 +254,12 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 	case "make", "gmake":
 		w.makefile(sh, args, stdin)
 		return string(anything), true
-	case "sudo", "doas":
-		if len(args) == 1 && (args[0].text == "-s" || args[0].text == "-i") {
-			return w.shell(sh, "sh", nil, stdin), true
+	case "just":
+		w.justfile(sh, args, stdin)
+		return string(anything), true
+	case "runuser":
+		if !slices.ContainsFunc(args, func(f field) bool { return strings.HasPrefix(f.text, "-u") || strings.HasPrefix(f.text, "--user") }) {
+			return w.runner(sh, runners["su"], fields, stdin), true
 		}
 	}
 	if name, ok := strings.CutPrefix(program, "git-"); ok {

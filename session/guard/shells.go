@@ -60,6 +60,7 @@ func (w *walker) shell(sh *shell, program string, args []field, stdin string) st
 	inline, typed := false, false
 	for _, name := range []string{"BASH_ENV", "ENV"} { // a file that it reads at first
 		if _, ok := inner.vars[name]; ok {
+			w.expanded(sh, inner.lookup(name))
 			w.code(inner, w.file(sh, field{text: inner.lookup(name)}, stdin), stdin)
 		}
 	}

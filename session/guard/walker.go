@@ -328,36 +328,6 @@ func (w *walker) binary(sh *shell, c *syntax.BinaryCmd, stdin string) string {
 	return limited(out)
 }
 
-// codeSettings are variables whose values other programs run.
-var codeSettings = []string{
-	"GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_SSH", "GIT_PROXY_COMMAND", "PROMPT_COMMAND", "LESSOPEN", "LESSCLOSE",
-	"VISUAL", "FCEDIT", "SVN_SSH", "FZF_DEFAULT_COMMAND", "RESTIC_PASSWORD_COMMAND", "BORG_PASSCOMMAND",
-}
-
-// codeKinds end the names of variables that are of the same kind whatever program looks at
-// them, such as GIT_EDITOR.
-var codeKinds = []string{"PAGER", "EDITOR", "ASKPASS", "BROWSER", "_RSH"}
-
-// isCodeSetting reports whether a variable's value is run by other programs.
-func isCodeSetting(name string) bool {
-	return slices.Contains(codeSettings, name) || slices.ContainsFunc(codeKinds, func(end string) bool { return strings.HasSuffix(name, end) })
-}
-
-// flagSettings are variables that hold flags of a program.
-var flagSettings = map[string]string{"tar": "TAR_OPTIONS", "make": "MAKEFLAGS", "gmake": "MAKEFLAGS"}
-
-// withSettings are the words of a command with those that a variable of the line adds.
-func withSettings(sh *shell, program string, fields []field) []field {
-	v, ok := sh.vars[flagSettings[program]]
-	if !ok || len(v.list) != 1 || v.array {
-		return fields
-	}
-	b := &splitter{ifs: " \t\n"}
-	b.split(v.list[0])
-	b.end()
-	return slices.Concat(fields[:1], b.fields, fields[1:])
-}
-
 // prompts are variables whose values shells expand.
 var prompts = []string{"PS0", "PS1", "PS2", "PS4"}
 

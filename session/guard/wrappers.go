@@ -59,9 +59,7 @@ func (w *walker) setting(sh *shell, name, value string) {
 	}
 	sh.set(name, value)
 	sh.exported[name] = true
-	if isCodeSetting(name) {
-		w.code(sh.fork(), value, unread)
-	}
+	w.codeSetting(sh, name, value)
 }
 
 // splits reports whether a flag of env is, or ends in, -S.

@@ -1,0 +1,248 @@
+package guard
+
+import (
+	"slices"
+	"strings"
+)
+
+// callers are functions of other languages that run a program, or shell code. In another
+// language one may be something else: what it is given counts where it is a text.
+var callers = strings.Fields(`system popen exec execSync execFile execFileSync spawn spawnSync shell_exec passthru proc_open pcntl_exec
+subprocess.run subprocess.call check_output check_call Popen getoutput getstatusoutput execvp execvpe execlp execv execl execute Command capture2 capture3
+spawnl spawnlp spawnv spawnvp spawnvpe posix_spawn posix_spawnp create_subprocess_shell create_subprocess_exec system2 shell-command call-process`)
+
+// language is what is known of a language's ways to run other programs.
+type language struct {
+	// runs are functions that certainly run what they are given, apart by spaces: what is no
+	// text there is code that is only known when it runs.
+	runs string
+	// within are such functions where the program names the module, which is there for nothing
+	// else. Where it does and none of them is seen, what it runs is not known.
+	module, within string
+	// handles are functions with other arguments before the command.
+	handles string
+	// opens are functions whose argument is a command where a | stands at its beginning, or
+	// its end.
+	opens string
+	// quotes begin texts that are commands, up to the quote or bracket that closes them.
+	quotes string
+	// evals are functions that run a text as a program.
+	evals string
+	// bare: a call may do without brackets, and what follows may be a name.
+	bare bool
+	// sigils begin what is put into texts: names where they are named, and what stands in
+	// braces.
+	sigils string
+	named  bool
+}
+
+// python and javascript are languages that more than one program runs.
+var (
+	python = language{
+		runs: `os.system os.popen subprocess.run subprocess.call check_output check_call Popen getoutput getstatusoutput execvp execvpe execlp execv
+execl execve spawnl spawnlp spawnv spawnvp spawnvpe posix_spawn posix_spawnp create_subprocess_shell create_subprocess_exec pty.spawn`,
+		module: "subprocess", within: "run call", evals: "exec eval",
+	}
+	javascript = language{
+		runs: "execSync execFile execFileSync spawnSync Bun.spawn Deno.Command", module: "child_process", within: "exec spawn fork", quotes: "$`", sigils: "$",
+		evals: "eval Function",
+	}
+)
+
+// languages are what is known of the languages of interpreters.
+var languages = map[string]language{
+	"python": python, "pypy": python, "node": javascript, "nodejs": javascript, "bun": javascript, "deno": javascript,
+	"perl": {
+		runs: "system exec readpipe", handles: "open2 open3", opens: "open", quotes: "qx `", bare: true, sigils: "$@", named: true,
+		module: "IPC::", within: "run capture capturex start", evals: "eval",
+	},
+	"ruby": {
+		runs: "system spawn exec IO.popen capture2 capture2e capture3 popen2 popen2e popen3", opens: "open IO.read IO.readlines IO.foreach IO.binread",
+		quotes: "%x `", bare: true, sigils: "#", evals: "eval instance_eval class_eval",
+	},
+	"php":       {runs: "system exec shell_exec passthru popen proc_open pcntl_exec", quotes: "`", sigils: "$", named: true, evals: "eval"},
+	"lua":       {runs: "os.execute io.popen", evals: "load loadstring"},
+	"luajit":    {runs: "os.execute io.popen", evals: "load loadstring"},
+	"rscript":   {runs: "system system2"},
+	"elixir":    {runs: "System.cmd System.shell"},
+	"osascript": {runs: "do shell script"},
+	"julia":     {quotes: "`"},
+	"awk":       {runs: "system"},
+	"gdb":       python,
+	"lldb":      python,
+}
+
+// calls follows what a program gives to functions that run it.
+func (w *walker) calls(sh *shell, l language, program string) {
+	runs := strings.Fields(l.runs)
+	about := l.module != "" && strings.Contains(program, l.module)
+	if about {
+		runs = append(runs, strings.Fields(l.within)...)
+	}
+	handles, opens := strings.Fields(l.handles), strings.Fields(l.opens)
+	names := slices.Concat(callers, runs, handles, opens)
+	slices.Sort(names)
+	seen := false
+	for _, function := range slices.Compact(names) {
+		sure := slices.Contains(runs, function)
+		behind, opening := slices.Contains(handles, function), slices.Contains(opens, function)
+		calls := calledIn(program, function)
+		if len(calls) > maxTurns {
+			w.give(function, "it is called more often than is followed")
+			continue
+		}
+		for _, after := range calls {
+			args := l.arguments(after)
+			for behind && len(args) > 1 && !known(args[0].text) {
+				args = args[1:]
+			}
+			switch {
+			case len(args) == 0, !sure && !behind && !opening && args[0].text == string(anything):
+			case opening:
+				w.opened(sh, l, args)
+			default:
+				seen = true
+				w.given(sh, args)
+			}
+		}
+	}
+	for _, function := range strings.Fields(l.evals) {
+		for _, after := range calledIn(program, function) {
+			if !strings.HasPrefix(strings.TrimLeft(after, " ("), "{") && slices.ContainsFunc(inputs, func(s string) bool { return strings.Contains(program, s) }) {
+				w.give(function, "it runs a program that is only known when it runs")
+			}
+		}
+	}
+	seen = w.ticked(sh, l, program) || seen
+	if about && !seen {
+		w.give(l.module, "which programs it is used to run is not known")
+	}
+}
+
+// inputs are where programs read what comes from elsewhere.
+var inputs = strings.Fields("stdin STDIN <> $< ARGF gets io.read /dev/fd php://input readFileSync(0 urlopen http.get Net::HTTP LWP:: fetch( file_get_contents")
+
+// ticked follows the texts of a program that are commands by their quotes, and reports
+// whether there are some.
+func (w *walker) ticked(sh *shell, l language, program string) (seen bool) {
+	for _, mark := range strings.Fields(l.quotes) {
+		parts := strings.SplitN(program, mark, maxTurns)
+		if len(parts) == maxTurns {
+			w.give(mark, "more commands stand in the program than are followed")
+		}
+		for i := 1; i < len(parts); i++ {
+			text := parts[i]
+			switch {
+			case mark == "`" && i%2 == 0:
+				continue // behind the closing one
+			case mark != "`" && strings.HasSuffix(mark, "`"):
+				text, _, _ = strings.Cut(text, "`")
+			case mark != "`":
+				var ok bool
+				if text, ok = quotedText(text); !ok {
+					continue
+				}
+			}
+			seen = true
+			w.code(sh.child(), l.filled(text), unread)
+		}
+	}
+	return seen
+}
+
+// calledIn are the texts that stand behind a function where it is called, in a program.
+func calledIn(program, function string) (all []string) {
+	for at := 0; len(all) <= maxTurns; {
+		i := strings.Index(program[at:], function)
+		if i < 0 {
+			break
+		}
+		before, after := program[:at+i], program[at+i+len(function):]
+		at += i + len(function)
+		if before != "" && isName(before[len(before)-1:]) || after != "" && isName(after[:1]) {
+			continue // a part of a name
+		}
+		before = strings.TrimRight(before, " \t")
+		if !slices.ContainsFunc(others, func(end string) bool { return strings.HasSuffix(before, end) || strings.HasSuffix(program[:at], end) }) {
+			all = append(all, after)
+		}
+	}
+	return all
+}
+
+// others stand before what has the name of a function, and is none or another one.
+var others = []string{"->", "::", "$", "%", "asyncio.run", "def", "function", "sub", "import"}
+
+// given follows what a function is given: one text is code for a shell, as is the first of
+// several that is more than a word, and several are a program and its arguments.
+func (w *walker) given(sh *shell, args []field) {
+	if len(args) > 1 {
+		w.run(sh.child(), args, unread)
+	}
+	if len(args) == 1 || strings.ContainsAny(args[0].text, " \t\n") {
+		w.code(sh.child(), args[0].text, unread)
+	}
+}
+
+// opened follows a function that opens a file, or a program by a name with a |.
+func (w *walker) opened(sh *shell, l language, args []field) {
+	perl := l.handles != ""
+	if perl { // whose handle comes first
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return
+	}
+	name := strings.TrimSpace(args[0].text)
+	after, begins := strings.CutPrefix(name, "|")
+	before, ends := strings.CutSuffix(name, "|")
+	switch {
+	case perl && (strings.HasPrefix(name, "-|") || strings.HasPrefix(name, "|-")):
+		if len(args) > 1 {
+			w.given(sh, args[1:])
+		}
+	case begins && after != "":
+		w.code(sh.child(), after, unread)
+	case perl && ends && before != "":
+		w.code(sh.child(), before, unread)
+	case perl && len(args) == 1 && (name == string(anything) || name == string(outside)):
+		w.give("open", "whether it opens a file or a program is only known when it runs")
+	}
+}
+
+// filled is a text of a program in which what is put into it when it runs is not known.
+func (l language) filled(text string) string {
+	if l.sigils == "" {
+		return text
+	}
+	var out strings.Builder
+	for i := 0; i < len(text); i++ {
+		next := text[min(i+1, len(text)-1)]
+		braces := next == '{'
+		if strings.IndexByte(l.sigils, text[i]) < 0 || !braces && (!l.named || !isName(string(rune(next)))) {
+			out.WriteByte(text[i])
+			continue
+		}
+		out.WriteRune(outside)
+		for i++; i < len(text)-1; i++ {
+			if braces && text[i] == '}' || !braces && !isName(text[i+1:i+2]) {
+				break
+			}
+		}
+	}
+	return out.String()
+}
+
+// inBraces is a text of a program in which what stands in braces is put in when it runs.
+func inBraces(text string) string {
+	var out strings.Builder
+	for {
+		before, rest, ok := strings.Cut(text, "{")
+		out.WriteString(before)
+		if !ok {
+			return out.String()
+		}
+		_, text, _ = strings.Cut(rest, "}")
+		out.WriteRune(outside)
+	}
+}
