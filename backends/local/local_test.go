@@ -23,8 +23,9 @@ import (
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
 )
 
-// shortLife is a lifetime that is waited for: longer than a start takes.
-const shortLife = 4 * time.Second
+// shortLife is a lifetime that is waited for: longer than a start takes, on a busy
+// machine too.
+const shortLife = 10 * time.Second
 
 func binding(t testing.TB) backends.Binding {
 	t.Helper()

@@ -100,6 +100,7 @@ func TestSocketRemoved(t *testing.T) {
 // With nobody connected the worker ends after its lifetime, and its processes
 // with it.
 func TestIdle(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	o := options(t)
 	o.Lifetime, o.RemoveWhenIdle = shortLife, true
 	start(t, o)
@@ -120,6 +121,7 @@ func TestIdle(t *testing.T) {
 
 // A connection that says nothing does not keep the worker alive.
 func TestIdleDespiteSilentConnection(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	o := options(t)
 	o.Lifetime = shortLife
 	start(t, o)

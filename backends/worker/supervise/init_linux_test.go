@@ -244,8 +244,9 @@ func TestAttachBeforeInit(t *testing.T) {
 
 // The idle limit of the last worker is that of the environment.
 func TestInitIdle(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	io, ao := initOptions(t)
-	io.Lifetime, ao.Worker.Lifetime = 4*time.Second, 3*time.Second
+	io.Lifetime, ao.Worker.Lifetime = shortLife+time.Second, shortLife
 	supervisor := startInit(t, io, false)
 	c := connect(t, startAttach(t, ao), ao.Mark, t.TempDir())
 	if err := c.Close(); err != nil {
@@ -259,8 +260,9 @@ func TestInitIdle(t *testing.T) {
 
 // Nobody ever came.
 func TestInitUnused(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	io, _ := initOptions(t)
-	io.Lifetime = time.Second
+	io.Lifetime = shortLife
 	if err := startInit(t, io, false).wait(t); err != nil {
 		t.Errorf("init ended with %v", err)
 	}
@@ -268,8 +270,9 @@ func TestInitUnused(t *testing.T) {
 
 // A persistent environment outlives its workers.
 func TestInitPersistent(t *testing.T) {
+	t.Parallel() // it waits more than it works
 	io, ao := initOptions(t)
-	io.Lifetime, io.Persistent, ao.Worker.Lifetime = time.Second, true, 3*time.Second
+	io.Lifetime, io.Persistent, ao.Worker.Lifetime = time.Second, true, shortLife
 	startInit(t, io, false)
 	root := t.TempDir()
 	if err := connect(t, startAttach(t, ao), ao.Mark, root).Close(); err != nil {

@@ -4,6 +4,7 @@ package supervise
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,6 +44,10 @@ const token = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 // patience is how long tests wait for what should come at once.
 const patience = 30 * time.Second
 
+// shortLife is a lifetime that is waited for, beside other tests: longer than a start
+// takes, on a busy machine too.
+const shortLife = 10 * time.Second
+
 // options are those of a worker, with directories of the test's own.
 func options(t *testing.T) worker.Options {
 	t.Helper()
@@ -69,7 +74,8 @@ func options(t *testing.T) worker.Options {
 func endWorker(t *testing.T, o worker.Options) {
 	t.Helper()
 	if pid := workerPID(t, o); pid != 0 {
-		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+		// It may end by itself at this very moment.
+		if err := syscall.Kill(pid, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 			t.Error(err)
 		}
 	}
