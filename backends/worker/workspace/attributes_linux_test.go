@@ -172,12 +172,23 @@ func TestAsRootFullDisk(t *testing.T) {
 	if _, err := root.Write("file", []byte("old"), WriteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.MkdirAll(filepath.Join(dir, "there", "before"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, o := range []struct {
 		name string
 		WriteOptions
-	}{{"file", WriteOptions{}}, {"new", WriteOptions{}}, {"new", WriteOptions{CreateOnly: true}}} {
+	}{
+		{"file", WriteOptions{}}, {"new", WriteOptions{}}, {"new", WriteOptions{CreateOnly: true}},
+		{"made/for/it", WriteOptions{}}, {"there/before/it", WriteOptions{}}, {"there/made/for/it", WriteOptions{}},
+	} {
 		if _, err := root.Write(o.name, make([]byte, 1<<20), o.WriteOptions); !errors.Is(err, unix.ENOSPC) {
 			t.Errorf("%s: %v", o.name, err)
+		}
+	}
+	for name, want := range map[string]bool{"made": false, "there/before": true, "there/made": false} {
+		if _, err := root.Lstat(name); (err == nil) != want {
+			t.Errorf("of the directory %s: %v", name, err)
 		}
 	}
 	// In place it is no different.

@@ -155,6 +155,9 @@ func (r *Root) Open(name string) (*os.File, fs.FileInfo, error) {
 	f, err := in(r, name, func(name string) (*os.File, error) {
 		return r.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	})
+	if errors.Is(err, syscall.ENXIO) { // a socket
+		err = &fs.PathError{Op: "open", Path: name, Err: ErrSpecial}
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -4,6 +4,7 @@ package workspace
 
 import (
 	"errors"
+	"net"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -19,6 +20,14 @@ func TestSpecialFilesAreRefusedAtOnce(t *testing.T) {
 	}
 	if _, err := r.Write("pipe", nil, WriteOptions{}); !errors.Is(err, ErrSpecial) {
 		t.Errorf("Write: %v", err)
+	}
+	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", filepath.Join(r.Dir(), "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, _, err := r.Open("socket"); !errors.Is(err, ErrSpecial) {
+		t.Errorf("Open of a socket: %v", err)
 	}
 	if _, err := r.OpenDir("pipe"); err == nil {
 		t.Error("a pipe is a directory")

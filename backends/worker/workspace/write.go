@@ -25,7 +25,7 @@ type WriteOptions struct {
 
 // Write makes a file hold exactly data, atomically: others see the old content
 // or the new one, and after an error the old one. Missing directories above it
-// are made. An existing file keeps its mode, owner and attributes; a symbolic
+// are made, and taken away again after an error. An existing file keeps its mode, owner and attributes; a symbolic
 // link is followed and stays. Not even root's rights overwrite a file that is
 // read-only for the writer.
 //
@@ -35,7 +35,7 @@ type WriteOptions struct {
 //
 // Nothing is synced to the disk: what tools write is work in progress, which a
 // power cut may take as it may take what an editor or git wrote just before.
-func (r *Root) Write(name string, data []byte, o WriteOptions) (fs.FileInfo, error) {
+func (r *Root) Write(name string, data []byte, o WriteOptions) (_ fs.FileInfo, err error) {
 	target, err := r.writeTarget(name, o)
 	if err != nil {
 		return nil, err
@@ -44,6 +44,12 @@ func (r *Root) Write(name string, data []byte, o WriteOptions) (fs.FileInfo, err
 	dir = path.Clean(dir)
 	parent, err := r.openRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
+		made := r.missing(dir)
+		defer func() {
+			if err != nil {
+				r.unmake(made)
+			}
+		}()
 		if err := r.mkdirAll(dir); err != nil {
 			return nil, err
 		}
@@ -60,6 +66,27 @@ func (r *Root) Write(name string, data []byte, o WriteOptions) (fs.FileInfo, err
 		return nil, rename(err, name)
 	}
 	return parent.Lstat(base)
+}
+
+// missing lists the directories that are not there on the way to dir, the deepest first.
+func (r *Root) missing(dir string) (names []string) {
+	for ; dir != "."; dir = path.Dir(dir) {
+		if _, err := r.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		names = append(names, dir)
+	}
+	return names
+}
+
+// unmake takes directories away, the deepest first, as far as nobody has put anything
+// into them meanwhile.
+func (r *Root) unmake(names []string) {
+	for _, name := range names {
+		if r.root.Remove(name) != nil {
+			return
+		}
+	}
 }
 
 // writeTarget is the name of the file that writing to name changes.
