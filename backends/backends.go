@@ -22,7 +22,8 @@ type Backend interface {
 	Check(ctx context.Context, p profile.Profile) Health
 	// Open creates the environment, or reattaches to it when b is marked
 	// provisioned: what was created and is gone is [tool.EnvironmentLost],
-	// never an empty replacement. A failed creation leaves nothing behind.
+	// never an empty replacement. A failed creation leaves nothing behind; the
+	// error of one that was not even begun is marked by [NothingMade].
 	Open(ctx context.Context, b Binding, p Progress) (Environment, error)
 	// Remove removes the environment and what it holds without opening it.
 	// Removing what is gone already is no error.

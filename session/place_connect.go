@@ -176,6 +176,17 @@ func (p *place) provision(ctx context.Context, backend backends.Backend, progres
 		return nil, known(err)
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
+	begun, err := st.Described(saved.Environment)
+	if err != nil {
+		return nil, known(err)
+	}
+	nothing := true // was made since
+	defer func() {
+		if err != nil && !begun && nothing {
+			// It is known as one that was never begun, which nobody has to remove.
+			err = errors.Join(err, st.Undescribe(saved.Environment))
+		}
+	}()
 	described, err := st.Describe(store.Environment{
 		Identity: saved.Environment, Backend: saved.Profile.Backend, Profile: saved.Profile.Name,
 		Shared: saved.Profile.Shared, CreatedAt: s.m.o.Now(),
@@ -198,16 +209,18 @@ func (p *place) provision(ctx context.Context, backend backends.Backend, progres
 		b.Secrets.Environment = nil
 	}
 	env, err := backend.Open(ctx, b, progress)
+	nothing = backends.MadeNothing(err)
 	if tool.KindOf(err) == tool.EnvironmentLost && b.Provisioned && p.missesNothing(saved) {
 		progress.Report("The environment is gone and is made anew")
 		if described, err = st.Renew(described); err != nil {
 			return nil, known(err)
 		}
-		b.Provisioned = false
+		b.Provisioned, begun, nothing = false, false, true // the old one is gone
 		if b.Secrets.Environment, err = saved.Profile.Environment(s.m.o.Environ()); err != nil {
 			return nil, err
 		}
 		env, err = backend.Open(ctx, b, progress)
+		nothing = backends.MadeNothing(err)
 	}
 	if err != nil {
 		return nil, known(err)

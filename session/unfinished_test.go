@@ -1,10 +1,12 @@
 package session_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session"
 )
@@ -111,4 +113,65 @@ func TestFailedOpeningEndsItsPartOfShared(t *testing.T) {
 			r.world.set(func() { r.world.shutdownErr = nil })
 		})
 	}
+}
+
+// An environment whose creation was never begun, of an override or the session's own,
+// keeps no session: it need not be reached to be closed or deleted. One that may have
+// been created does, until it is forgotten with force.
+func TestNeverMadeKeepsNoSession(t *testing.T) {
+	away := tool.Errorf(tool.BackendUnavailable, "no way there")
+	for name, c := range map[string]struct {
+		err  error
+		kept bool
+	}{
+		"nothing made": {backends.NothingMade(away), false},
+		"unknown":      {away, true},
+	} {
+		for _, end := range []string{"close", "delete"} {
+			t.Run(name+"/"+end, func(t *testing.T) {
+				r := newDividedRig(t)
+				s := r.start()
+				v := s.open(session.OpenRequest{Workspace: r.folder})
+				r.world.set(func() { r.world.away = map[string]error{"box": c.err} })
+				for range 2 { // the second try is as the first
+					_, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "bash", Arguments: json.RawMessage(`{}`)})
+					wantKind(t, err, tool.BackendUnavailable)
+				}
+				s.stop() // it is known to the next service as well
+				s = r.start()
+				var err error
+				if end == "close" {
+					_, err = s.Close(t.Context(), v.ID)
+				} else {
+					_, err = s.Delete(t.Context(), v.ID, false)
+				}
+				if !c.kept {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				wantKind(t, err, tool.BackendUnavailable)
+				if left, err := s.Delete(t.Context(), v.ID, true); err != nil || left == "" {
+					t.Errorf("with force: %q, %v", left, err)
+				}
+			})
+		}
+	}
+}
+
+// One that may be there from an earlier try is not forgotten for a later one that
+// made nothing.
+func TestEarlierTryIsRemembered(t *testing.T) {
+	r := newDividedRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder})
+	away := tool.Errorf(tool.BackendUnavailable, "no way there")
+	for _, err := range []error{away, backends.NothingMade(away)} {
+		r.world.set(func() { r.world.away = map[string]error{"box": err} })
+		_, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "bash", Arguments: json.RawMessage(`{}`)})
+		wantKind(t, err, tool.BackendUnavailable)
+	}
+	_, err := s.Close(t.Context(), v.ID)
+	wantKind(t, err, tool.BackendUnavailable)
 }

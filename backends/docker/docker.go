@@ -92,7 +92,7 @@ func (*Backend) Kind() string { return profile.Docker }
 func (b *Backend) Open(ctx context.Context, binding backends.Binding, p backends.Progress) (backends.Environment, error) {
 	h, binding, err := b.host(binding)
 	if err != nil {
-		return nil, err
+		return nil, backends.NothingMade(err)
 	}
 	perCall := binding.Profile.ContainerPolicy == profile.PolicyPerCall
 	packs := binding.Packs

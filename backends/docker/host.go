@@ -57,21 +57,9 @@ var _ remote.Host = (*host)(nil)
 // Create makes the container and starts it. When it fails, or ctx ends, neither
 // container nor volume nor directory is left.
 func (h *host) Create(ctx context.Context, b backends.Binding, p backends.Progress) error {
-	d, err := h.engine.hello(ctx)
+	d, image, err := h.prepare(ctx, b, p)
 	if err != nil {
-		return err
-	}
-	if d.Platform.OS != "linux" {
-		return tool.Errorf(tool.Unsupported, "the docker daemon at %s runs %s containers: only Linux ones can be used", h.engine.endpoint, d.Platform.OS).
-			WithHint("switch Docker to Linux containers")
-	}
-	p.Report("looking for the image " + b.Profile.Image)
-	image, err := ensureImage(ctx, h.engine, d, b.Profile, p)
-	if err != nil {
-		return err
-	}
-	if err := refuseLimits(b.Profile, d, p); err != nil {
-		return err
+		return backends.NothingMade(err)
 	}
 	if err := h.clearWay(ctx, b); err != nil {
 		return err
@@ -86,6 +74,24 @@ func (h *host) Create(ctx context.Context, b backends.Binding, p backends.Progre
 		}
 	}
 	return explain(err, b, h.engine)
+}
+
+// prepare asks the daemon what it is, and gets the image. No container is begun.
+func (h *host) prepare(ctx context.Context, b backends.Binding, p backends.Progress) (daemonInfo, imageInfo, error) {
+	d, err := h.engine.hello(ctx)
+	if err != nil {
+		return d, imageInfo{}, err
+	}
+	if d.Platform.OS != "linux" {
+		return d, imageInfo{}, tool.Errorf(tool.Unsupported, "the docker daemon at %s runs %s containers: only Linux ones can be used", h.engine.endpoint, d.Platform.OS).
+			WithHint("switch Docker to Linux containers")
+	}
+	p.Report("looking for the image " + b.Profile.Image)
+	image, err := ensureImage(ctx, h.engine, d, b.Profile, p)
+	if err != nil {
+		return d, imageInfo{}, err
+	}
+	return d, image, refuseLimits(b.Profile, d, p)
 }
 
 // createAndStart makes and starts the container with a worker that is known to

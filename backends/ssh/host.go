@@ -123,8 +123,11 @@ func (h *host) Create(ctx context.Context, b backends.Binding, p backends.Progre
 	for {
 		reply, sent, err := h.ask(ctx, b, p, answerTimeout+b.Profile.ShutdownTimeout, r)
 		if err != nil {
-			if sent {
+			switch {
+			case sent:
 				h.undo(ctx, b, r.Record.Nonce)
+			case r.Replace == "":
+				err = backends.NothingMade(err)
 			}
 			return err
 		}

@@ -81,7 +81,7 @@ func (*Backend) Kind() string { return profile.SSH }
 func (b *Backend) Open(ctx context.Context, binding backends.Binding, progress backends.Progress) (backends.Environment, error) {
 	p, err := binding.Profile.InFolder(binding.WorkspaceFolder)
 	if err != nil {
-		return nil, err
+		return nil, backends.NothingMade(err)
 	}
 	binding.Profile = p
 	return remote.Open(ctx, &host{backend: b}, binding, progress, remote.Options{

@@ -392,6 +392,14 @@ func (s *Store) Described(identity string) (bool, error) {
 	return err == nil, err
 }
 
+// Undescribe notes that nothing was created after all. Its lock is held by the caller.
+func (s *Store) Undescribe(identity string) error {
+	if err := os.Remove(s.environment(identity, "environment.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return syncDir(s.environment(identity))
+}
+
 // Provisioned reports whether the environment was created.
 func (s *Store) Provisioned(identity string) (bool, error) {
 	_, err := os.Lstat(s.environment(identity, "provisioned"))
