@@ -165,6 +165,11 @@ func CheckServer(c *net.UnixConn) error {
 			return fmt.Errorf("process %d was started by %s %d", cred.Pid, a.name, a.pid)
 		}
 	}
+	if top := server[len(server)-1]; top.hidden && !slices.Contains(own, top) {
+		if nnp, err := noNewPrivs(int(cred.Pid)); err != nil || nnp {
+			return errors.Join(hiddenError(int(cred.Pid), top), err)
+		}
+	}
 	return nil
 }
 
@@ -192,7 +197,18 @@ func (p *Peers) checkProcess(pid int) error {
 	if nnp && !p.noNewPrivs {
 		return fmt.Errorf("process %d is confined", pid)
 	}
+	// Without no_new_privs nothing above it has that, hidden or not: it is below no
+	// confined command, whose orphans lose nothing of it.
+	if top := peer[len(peer)-1]; top.hidden && nnp && !slices.Contains(own, top) {
+		return hiddenError(pid, top)
+	}
 	return nil
+}
+
+// hiddenError says that it is not known who has started a process.
+func hiddenError(pid int, top process) error {
+	return fmt.Errorf("process %d is below process %d of the same user, which /proc hides (its option hidepid), "+
+		"and has no_new_privs, as confined commands have", pid, top.pid)
 }
 
 // process is one process of a chain; the start time tells it from a later one
@@ -201,11 +217,14 @@ type process struct {
 	pid, parent int
 	start       uint64
 	name        string
+	// hidden is one of our user's that /proc does not show: only pid is known.
+	hidden bool
 }
 
 // ancestry is the process and its ancestors, up to the first or up to one that
-// lives outside of our pid namespace or that /proc does not show. A tree that
-// changed while it was walked is walked again.
+// lives outside of our pid namespace or that /proc does not show, which stands at
+// the end when it is our user's. A tree that changed while it was walked is walked
+// again.
 func ancestry(pid int) ([]process, error) {
 	var last []process
 	var err error
@@ -232,8 +251,13 @@ func walk(pid int) ([]process, error) {
 			return nil, fmt.Errorf("more than %d", maxDepth)
 		}
 		p, err := readProcess(pid)
-		if errors.Is(err, fs.ErrNotExist) && len(chain) > 0 && others(pid) {
-			return chain, nil
+		if errors.Is(err, fs.ErrNotExist) && len(chain) > 0 {
+			switch kill := unix.Kill(pid, 0); {
+			case kill == nil:
+				return append(chain, process{pid: pid, hidden: true}), nil
+			case errors.Is(kill, unix.EPERM):
+				return chain, nil
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -244,12 +268,11 @@ func walk(pid int) ([]process, error) {
 	return chain, nil
 }
 
-// others reports whether the process is there and another user's. Where /proc is
-// mounted with hidepid, it shows a user nothing of those, the machine's first
-// process among them. A confined command can have none above it but those that its
-// worker has too: no_new_privs keeps it from becoming somebody else. A process of
-// our own that hides is none of them: its ancestors are not known.
-func others(pid int) bool { return errors.Is(unix.Kill(pid, 0), unix.EPERM) }
+// Where /proc is mounted with hidepid, it shows a user nothing of the processes of
+// others, the machine's first among them. A confined command can have none of those
+// above it but what its worker has too: no_new_privs keeps it from becoming somebody
+// else. Neither does it show those of the user that may not be looked into: the ssh
+// server of a login, which was root's before, and whatever hides on purpose.
 
 func readProcess(pid int) (process, error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

@@ -25,6 +25,8 @@ import (
 //	dial SOCKET OUT     connects and writes what it was told into OUT
 //	orphan SOCKET OUT   dials from a process that has lost its parent
 //	confined SOCKET OUT the same with no_new_privs
+//	no-new-privs PART…  plays a part with no_new_privs
+//	hide PART…          is what /proc may hide, and has a child play a part
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "part" {
 		if err := play(os.Args[2], os.Args[3:]); err != nil {
@@ -48,6 +50,18 @@ func play(name string, args []string) error {
 		return serve(args[0], len(args) > 1)
 	case "dial":
 		return dialAndTell(args[0], args[1])
+	case "no-new-privs":
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return err
+		}
+		return play(args[0], args[1:])
+	case "hide":
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			return err
+		}
+		cmd := part(args...)
+		cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+		return cmd.Run()
 	case "confined":
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return err
@@ -133,6 +147,12 @@ func startServer(t *testing.T, path string, reaper bool) (run func(part, path st
 	if reaper {
 		args = append(args, "reaper")
 	}
+	return startPart(t, args...)
+}
+
+// startPart starts a part that ends up serving.
+func startPart(t *testing.T, args ...string) (run func(part, path string) string) {
+	t.Helper()
 	cmd := part(args...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
