@@ -93,7 +93,7 @@ var xargsValues = strings.Fields("-I -J -R -S -n -P -L -d -E -s -a --max-args --
 // a text that is not known come names, and no flags.
 func (w *walker) xargs(sh *shell, args []field, stdin string) string {
 	replace, between, parts, raw := "", "", false, false
-	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
+	for len(args) > 0 && len(args[0].text) > 1 && strings.HasPrefix(args[0].text, "-") {
 		arg := args[0].text
 		if arg == "--" {
 			args = args[1:]
