@@ -371,3 +371,21 @@ func TestRecycledPIDForReal(t *testing.T) {
 		t.Errorf("%s %v", out, err)
 	}
 }
+
+// When memory is short commands are ended before the one who runs them, and with them
+// what they have started.
+func TestEndedFirst(t *testing.T) {
+	m, _ := newTest(t)
+	const line = "read x; cat /proc/self/oom_score_adj; sh -c 'cat /proc/self/oom_score_adj'"
+	r, err := m.Run(t.Context(), Command{Command: line, Stdin: []byte("started\n")})
+	if err != nil || string(r.Stdout) != "1000\n1000\n" {
+		t.Errorf("foreground: %q, %v", r.Stdout, err)
+	}
+	p := start(t, m, line)
+	if _, err := m.Write(t.Context(), p.ID, []byte("started\n")); err != nil {
+		t.Fatal(err)
+	}
+	if got := all(t, m, p.ID); got != "1000\n1000\n" {
+		t.Errorf("background: %q", got)
+	}
+}

@@ -75,6 +75,9 @@ const (
 	// leader is looked at; the kernel has no event for its end.
 	pollFirst = 2 * time.Millisecond
 	pollLast  = 50 * time.Millisecond
+	// oomScore is how much sooner than by their size commands are ended where memory is
+	// short: all that can be said. In a container of 20 MB the worker is most of it.
+	oomScore = "1000"
 	// reapDelay is how long orphans are collected before they are reaped, and how long
 	// a command runs at most before its orphans are listened for.
 	reapDelay = 100 * time.Millisecond

@@ -26,6 +26,10 @@ func newSession(terminal bool, pidfd *int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Setctty: terminal}
 }
 
+// preferToEnd has nothing to do: what this system ends when memory is short it decides
+// itself.
+func preferToEnd(int) {}
+
 func awaitEnd(pid, _ int) error { return blockUntilEnd(pid) }
 
 // sealDescriptors has nothing to do: this system's launcher passes none on.

@@ -37,6 +37,15 @@ func newSession(terminal bool, pidfd *int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Setctty: terminal, Pdeathsig: syscall.SIGKILL, PidFD: pidfd}
 }
 
+// preferToEnd has the kernel end a command that was just started, and what that will
+// start, before all others when memory is short: by size alone it ends this program,
+// and with it all that it runs, where a container holds many that are smaller. What
+// the command starts before this was said is chosen by its size.
+func preferToEnd(pid int) {
+	// Where it cannot be said, as of another user's program, its size decides too.
+	_ = os.WriteFile(filepath.Join("/proc", strconv.Itoa(pid), "oom_score_adj"), []byte(oomScore), 0)
+}
+
 // awaitEnd returns when the child has ended, and leaves it to be reaped. With
 // a pidfd, which it closes, no thread is held meanwhile.
 func awaitEnd(pid, pidfd int) error {
