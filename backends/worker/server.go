@@ -15,6 +15,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+	"github.com/caisson-dev/caisson/backends/worker/handover"
 )
 
 // server is one worker: its session, once there is one, and its connections.
@@ -125,7 +126,7 @@ func (s *server) admit(conn *net.UnixConn, prove func(context.Context, net.Conn)
 			return
 		}
 	}
-	stream, err := wire.Blocking(conn)
+	stream, err := s.streamOf(conn, prove == nil)
 	if err != nil {
 		s.log.Warn("connection ended", "error", err)
 		s.hangUp(conn)
@@ -136,6 +137,20 @@ func (s *server) admit(conn *net.UnixConn, prove func(context.Context, net.Conn)
 	if err := s.serve(stream, late); err != nil {
 		s.log.Warn("connection ended", "error", err)
 	}
+}
+
+// streamOf is the stream to serve: what an attach hands over, where it may, or conn.
+// After an error the caller closes conn.
+func (s *server) streamOf(conn *net.UnixConn, handedOver bool) (io.ReadWriteCloser, error) {
+	if handedOver {
+		late := s.hangUpLate(conn)
+		stream, err := handover.Take(s.life, conn)
+		late.Stop()
+		if err != nil || stream != nil {
+			return stream, err
+		}
+	}
+	return wire.Blocking(conn)
 }
 
 // hangUpLate hangs up, unless it is stopped before, on one that takes its time.

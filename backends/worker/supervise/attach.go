@@ -15,6 +15,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends/worker"
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+	"github.com/caisson-dev/caisson/backends/worker/handover"
 	"github.com/caisson-dev/caisson/backends/worker/site"
 )
 
@@ -57,9 +58,10 @@ func (o AttachOptions) Args() []string {
 	return args
 }
 
-// Attach joins the streams to the worker of a session and returns when either
-// side has ended: at the end of the input it waits for what the worker still
-// answers, at the end of the worker's output for nothing.
+// Attach joins the streams to the worker of a session, which takes them over where
+// it can (see package handover), and returns when either side has ended: at the end
+// of the input it waits for what the worker still answers, at the end of the
+// worker's output for nothing.
 func Attach(ctx context.Context, o AttachOptions) error {
 	err := attach(ctx, o)
 	return errors.Join(err, ignoreClosed(o.Stdin.Close()), ignoreClosed(o.Stdout.Close()))
@@ -86,7 +88,19 @@ func attach(ctx context.Context, o AttachOptions) error {
 	if err != nil {
 		return err
 	}
-	return relay(ctx, conn, o.Stdin, o.Stdout)
+	return join(ctx, conn, o.Stdin, o.Stdout)
+}
+
+// join hands the streams over to the worker, or relays when that cannot be.
+func join(ctx context.Context, conn *net.UnixConn, in io.ReadCloser, out io.Writer) error {
+	first, taken, err := handover.Give(ctx, conn, in, out, drainTimeout)
+	if err == nil && len(first) > 0 {
+		_, err = out.Write(first)
+	}
+	if taken || err != nil {
+		return errors.Join(ignoreGone(err), ignoreClosed(conn.Close()))
+	}
+	return relay(ctx, conn, in, out)
 }
 
 // connectIn is Connect in an environment that is kept from being removed
@@ -203,7 +217,7 @@ func relay(ctx context.Context, conn *net.UnixConn, in io.ReadCloser, out io.Wri
 			}
 			drain.Reset(drainTimeout)
 		case <-drain.C:
-			err, waiting = errors.New("the worker did not end the connection"), false
+			err, waiting = handover.ErrLingers, false
 		case <-ctx.Done():
 			err, waiting = ctx.Err(), false
 		}
