@@ -118,7 +118,7 @@ func (e *Environment) execute(c *connection, r tool.Request, mode tool.Mode) (wi
 	if r.Actor.Kind == tool.ActorSideChat && c.Has(wire.CapActors) {
 		x.ActorKind = tool.ActorSideChat // for others it is one of the subagents, and read_only all the same
 	}
-	request := wire.ClientRequest{Method: wire.MethodExecute, Data: x}
+	request := wire.ClientRequest{Method: wire.MethodExecute, Data: x, Prompt: tool.GroupOf(r.Name) == tool.GroupFile}
 	switch {
 	case len(r.Arguments) > wire.BulkArguments && c.Has(wire.CapBulk):
 		request.Body = r.Arguments

@@ -18,6 +18,7 @@ func (e *Environment) file(ctx context.Context, what, path string, r wire.Client
 				return r, lacking("show its files", capability)
 			}
 		}
+		r.Prompt = true
 		return r, nil
 	})
 	if err == nil && out != nil {

@@ -34,8 +34,9 @@ type ClientOptions struct {
 	Mark string
 	// Blocks says that the stream is one of [Blocking], in whatever it is wrapped.
 	Blocks bool
-	// OnEvent gets process events in order, on the reading goroutine: it must
-	// not block, and not call Close. Nil drops them.
+	// OnEvent gets process events in order, on the goroutine that reads, which may be
+	// that of a call: it must not block, and neither make calls nor call Close. Nil
+	// drops them.
 	OnEvent func(tool.ProcessEvent)
 	// OnCallback answers nested calls, each on a goroutine of its own. Its
 	// context ends with the run_code call that it belongs to. Nil refuses them.
@@ -53,7 +54,8 @@ type ClientOptions struct {
 type Client struct {
 	rw     io.ReadWriteCloser
 	o      ClientOptions
-	reader *Reader
+	reader *Reader // of whose turn it is
+	begun  bool    // something was read; of whose turn it is too
 	writer *Writer
 	lastID atomic.Uint64
 	caps   atomic.Pointer[[]string]
@@ -65,6 +67,7 @@ type Client struct {
 	goroutines    sync.WaitGroup
 
 	mu        sync.Mutex
+	turn      turn
 	calls     map[string]*call
 	callbacks map[string]bool // ids of callbacks that were not answered
 	err       error           // why the connection ended
@@ -75,6 +78,7 @@ type call struct {
 	ctx     context.Context
 	method  string
 	stream  bool
+	prompt  bool // its caller may read
 	maxBody int64
 	out     *outbox // the request's body
 
@@ -116,7 +120,8 @@ func NewClient(rw io.ReadWriteCloser, o ClientOptions) *Client {
 	}
 	c.reader.quote = true
 	c.writer.onStall(o.CancelGrace, func() { c.fail(errStalled) })
-	c.goroutines.Go(func() { c.fail(c.read()) })
+	c.turn.init(c.restOver)
+	c.goroutines.Go(c.readInTurns)
 	return c
 }
 
@@ -197,6 +202,9 @@ type ClientRequest struct {
 	// MaxBody is the longest body of a reply that is taken, in bytes; 0 means
 	// [MaxBody].
 	MaxBody int64
+	// Prompt says that the reply is expected at once, and no event right behind it: the
+	// caller may read it off a stream of [Blocking] itself.
+	Prompt bool
 	// Into, unless nil, returns room for a reply's body of at most MaxBody bytes,
 	// once it is about to come. It must not block. After an error what it returned
 	// must not be used again: some of the body may still come.
@@ -278,7 +286,10 @@ func (c *Client) start(ctx context.Context, r ClientRequest, stream bool) (strin
 		return "", nil, tool.Errorf(tool.InvalidParams, "%d bytes are more than one call can carry (%d)", len(r.Body), MaxBody)
 	}
 	id := strconv.FormatUint(c.lastID.Add(1), 10)
-	call := &call{ctx: ctx, method: r.Method, stream: stream, maxBody: r.MaxBody, into: r.Into, done: make(chan struct{})}
+	call := &call{
+		ctx: ctx, method: r.Method, stream: stream, prompt: r.Prompt && c.o.Blocks,
+		maxBody: r.MaxBody, into: r.Into, done: make(chan struct{}),
+	}
 	if call.maxBody <= 0 {
 		call.maxBody = MaxBody
 	}
@@ -359,11 +370,32 @@ func (c *Client) failWrite(err error) {
 // await waits for the reply, and after the end of ctx for the terminal reply to
 // a cancelled request.
 func (c *Client) await(ctx context.Context, id string, call *call) error {
-	select {
-	case <-call.done:
-		return c.unasked(ctx, call)
-	case <-ctx.Done():
+	if call.prompt && c.takeTurn() {
+		if gaveUp := c.readFor(ctx, id, call); !gaveUp {
+			return c.unasked(ctx, call)
+		}
+	} else {
+		select {
+		case <-call.done:
+			return c.unasked(ctx, call)
+		case <-ctx.Done():
+			c.giveUp(ctx, id, call)
+		}
 	}
+	if call.err == nil {
+		return nil
+	}
+	switch kind := tool.KindOf(call.err); kind {
+	case tool.Internal, tool.Cancelled, tool.Timeout:
+		return ended(ctx, call.err)
+	default:
+		return call.err
+	}
+}
+
+// giveUp cancels a call whose ctx has ended and waits for its terminal reply; without
+// one in time the connection ends.
+func (c *Client) giveUp(ctx context.Context, id string, call *call) {
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.o.CancelGrace)
 	defer cancel()
 	if err := c.writer.send(grace, &Frame{ID: id, Method: methodCancel, Token: c.o.Token}, nil, nil); err != nil {
@@ -374,15 +406,6 @@ func (c *Client) await(ctx context.Context, id string, call *call) error {
 	case <-grace.Done():
 		c.fail(errNoReply)
 		<-call.done
-	}
-	if call.err == nil {
-		return nil
-	}
-	switch kind := tool.KindOf(call.err); kind {
-	case tool.Internal, tool.Cancelled, tool.Timeout:
-		return ended(ctx, call.err)
-	default:
-		return call.err
 	}
 }
 

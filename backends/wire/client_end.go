@@ -70,6 +70,8 @@ func (c *Client) conclude(reason error) bool {
 		c.settle(call, unknown(reason))
 	}
 	clear(c.calls)
+	c.turn.rest.Stop()
+	wake(c.turn.own)
 	return true
 }
 
@@ -91,6 +93,7 @@ func (c *Client) finish(call *call) {
 		return
 	}
 	call.finished = true
+	c.turn.prompt = call.prompt
 	if call.cancel != nil {
 		call.cancel()
 	}

@@ -9,30 +9,37 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
-// read reads frames until the connection ends, and returns why it did. It
-// writes nothing: two ends that both wait for the other one to read would wait
-// for ever.
+// read reads frames until the connection ends, and returns why it did, or nil when
+// callers may read in its place. It writes nothing: two ends that both wait for the
+// other one to read would wait for ever.
 func (c *Client) read() error {
-	if c.o.Mark != "" {
-		if err := c.reader.skipTo(c.o.Mark); err != nil {
-			return err
-		}
-	}
-	next := c.reader.next
-	if c.o.Mark == "" {
-		next = c.reader.first
-	}
 	for {
-		f, err := next()
-		if err != nil {
+		if err := c.readOne(); err != nil {
 			return err
 		}
-		next = c.reader.next
-		if err := c.frame(f); err != nil {
-			return err
+		if c.o.Blocks && c.mayRest() {
+			return nil
 		}
 		giveWay(c.o.Blocks && !c.reader.buffered())
 	}
+}
+
+// readOne reads one frame.
+func (c *Client) readOne() error {
+	next := c.reader.next
+	if !c.begun {
+		c.begun = true
+		if c.o.Mark == "" {
+			next = c.reader.first
+		} else if err := c.reader.skipTo(c.o.Mark); err != nil {
+			return err
+		}
+	}
+	f, err := next()
+	if err != nil {
+		return err
+	}
+	return c.frame(f)
 }
 
 // frame takes one frame. Its error ends the connection.

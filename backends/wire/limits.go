@@ -41,6 +41,9 @@ const (
 	// DefaultCancelGrace is how long a cancelled call waits for its terminal
 	// reply before its outcome is unknown and the connection closed.
 	DefaultCancelGrace = 35 * time.Second
+	// restTime is how long nobody reads after a call whose caller read its own reply:
+	// what an event may come late by.
+	restTime = time.Millisecond
 	// lastWords is how long the end of what a peer sends is waited for that does
 	// not take what is sent to it any more.
 	lastWords = time.Second
