@@ -105,6 +105,9 @@ func TestUnreachable(t *testing.T) {
 			if took := time.Since(begun); took > patience {
 				t.Errorf("it took %s", took)
 			}
+			if !backends.MadeNothing(err) {
+				t.Error("it is not said that nothing was made")
+			}
 			if err == nil || tool.KindOf(err) != tool.BackendUnavailable ||
 				!strings.Contains(err.Error(), test.host) || !strings.Contains(err.Error(), test.fails) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want it to name %s and %q", err, test.host, test.fails)
