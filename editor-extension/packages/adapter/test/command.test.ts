@@ -85,7 +85,7 @@ describe("a command", () => {
     const host = Host.start([
       process.execPath,
       audit,
-      ...["--log", "/dev/null", "--grace-ms", "1500"],
+      ...["--log", "/dev/null", "--grace-ms", "60000"],
       "--",
       ...script(babbling),
     ]);
@@ -95,7 +95,8 @@ describe("a command", () => {
     host.send({ id: "2", method: "x", data: {} });
     await ended;
     expect(await alive(pid)).toBe(true); // it has its grace
-    expect((await host.done)?.message).toContain("was killed");
+    process.kill(pid, "SIGKILL");
+    expect((await host.done)?.message).toContain("ended by SIGKILL");
   });
 
   it("that does not end in its grace is killed", async () => {

@@ -101,7 +101,7 @@ describe("initialize", () => {
       const ready = host.initialize("/r");
       await far.answer("initialize", data);
       expect((await ready).error).toContain(words);
-      await vi.waitFor(() => expect(far.close).toHaveBeenCalledTimes(1));
+      await vi.waitFor(() => expect(far.close).toHaveBeenCalledTimes(1), 20_000);
       expect(host.ended).toBe(false);
       expect((await host.call("2", "execute", execute)).error).toContain("new connection");
       await host.end();
@@ -380,7 +380,7 @@ describe("a peer that fails", () => {
   it("is not replaced: an adapter that stays answers with errors", async () => {
     const { far, host } = await delegated([], staying);
     far.output.end();
-    await vi.waitFor(() => expect(far.close).toHaveBeenCalledTimes(1));
+    await vi.waitFor(() => expect(far.close).toHaveBeenCalledTimes(1), 20_000);
     expect((await host.call("1", "execute", execute)).detail).toMatchObject({
       kind: "backendUnavailable",
     });
@@ -403,7 +403,7 @@ describe("a peer that ends after a shutdown", () => {
     host.send({ id: "1", method: "shutdown", data: { remove: false } });
     await far.answer("shutdown", {});
     far.output.end();
-    await vi.waitFor(() => expect(far.close).toHaveBeenCalledTimes(1));
+    await vi.waitFor(() => expect(far.close).toHaveBeenCalledTimes(1), 20_000);
     late.open();
     expect((await host.reply("1")).data).toEqual({});
     expect(await host.done).toBeUndefined();

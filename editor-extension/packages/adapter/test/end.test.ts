@@ -50,7 +50,7 @@ describe("the end", () => {
     host.send({ id: "1", method: "execute", data: execute });
     await host.call("2", "process/list", {});
     cause(host, stop);
-    await vi.waitFor(() => expect(log).toEqual(["cancelled"]));
+    await vi.waitFor(() => expect(log).toEqual(["cancelled"]), 20_000);
     release();
     const got = await host.done;
     if (error === undefined) expect(got).toBeUndefined();

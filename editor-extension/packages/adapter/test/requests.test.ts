@@ -253,8 +253,9 @@ describe("callbacks", () => {
       }
       return Promise.all(many.map(() => c.invokeTool({ name: "t", arguments: "{}" })));
     });
-    await vi.waitFor(() =>
-      expect(host.frames.filter(({ method }) => method === "tool")).toHaveLength(20),
+    await vi.waitFor(
+      () => expect(host.frames.filter(({ method }) => method === "tool")).toHaveLength(20),
+      20_000,
     );
     for (const { id } of host.frames.filter(({ method }) => method === "tool"))
       host.send({ id, method: "callback", data: { id, data: {} } });

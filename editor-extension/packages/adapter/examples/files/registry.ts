@@ -211,11 +211,12 @@ export class Registry {
   async write(id: string, input: string): Promise<Process> {
     const record = this.get(id);
     const stdin = this.#running.get(id)?.child.stdin;
-    if (stdin?.writable !== true) {
-      throw new AdapterError("processNotFound", `the process ${id} takes no input any more`);
-    }
+    const closed = (cause?: Error): AdapterError =>
+      new AdapterError("invalidParams", `the process ${id} takes no input any more`, { cause });
+    if (stdin?.writable !== true) throw closed();
     await new Promise<void>((resolve, reject) => {
-      stdin.write(input, (error) => (error ? reject(error) : resolve()));
+      // A process that ends meanwhile, or closes its input, is no fault of the adapter's.
+      stdin.write(input, (error) => (error ? reject(closed(error)) : resolve()));
     });
     return record;
   }
