@@ -24,9 +24,9 @@ import (
 type Options struct {
 	// ReadOnly answers EROFS to whatever would change something.
 	ReadOnly bool
-	// FixedTimes shows Epoch as every time of every file, one link for each, and no
-	// size of directories: what differs from one run to the next although the
-	// contents do not.
+	// FixedTimes shows Epoch as every time of every file, one link for each, no size of
+	// directories, and files numbered as the guest meets them: what differs from one
+	// run to the next although the contents do not.
 	FixedTimes bool
 	// Epoch is what FixedTimes shows, in nanoseconds since 1970.
 	Epoch int64
@@ -118,7 +118,11 @@ func (d *Directory) OpenFile(p string, flag experimentalsys.Oflag, _ fs.FileMode
 		return nil, refused
 	}
 	d.o.Table.open++
-	return &file{f: f, d: d, isDir: info.IsDir(), append: flag&experimentalsys.O_APPEND != 0}, 0
+	opened := &file{f: f, d: d, isDir: info.IsDir(), append: flag&experimentalsys.O_APPEND != 0}
+	if d.o.FixedTimes {
+		opened.number = d.describe(info).Ino
+	}
+	return opened, 0
 }
 
 // readOnly is why a file is not opened for writing in a directory that is
@@ -192,8 +196,20 @@ func (d *Directory) stat(p string, stat func(string) (fs.FileInfo, error)) (sys.
 	return d.describe(info), 0
 }
 
-// describe is what a guest sees of a file.
+// describe is what a guest sees of what is at a path.
 func (d *Directory) describe(info fs.FileInfo) sys.Stat_t {
+	st := d.undated(info)
+	if d.o.FixedTimes {
+		st.Dev, st.Ino = theDevice, d.o.Table.number(st)
+	}
+	return st
+}
+
+// theDevice is the device of all files that do not show their own.
+const theDevice = 1
+
+// undated is what a guest sees of a file, but for its numbers.
+func (d *Directory) undated(info fs.FileInfo) sys.Stat_t {
 	st := sys.NewStat_t(info)
 	if d.o.FixedTimes {
 		st.Atim, st.Mtim, st.Ctim, st.Nlink = d.o.Epoch, d.o.Epoch, d.o.Epoch, 1
@@ -202,6 +218,16 @@ func (d *Directory) describe(info fs.FileInfo) sys.Stat_t {
 		}
 	}
 	return st
+}
+
+// removed is told of what was at a name until now.
+func (d *Directory) removed(info fs.FileInfo) {
+	if !d.o.FixedTimes {
+		return
+	}
+	if st := sys.NewStat_t(info); info.IsDir() || st.Nlink <= 1 {
+		d.o.Table.forget(st)
+	}
 }
 
 // change runs an operation that changes something.
@@ -239,7 +265,11 @@ func (d *Directory) Rename(from, to string) experimentalsys.Errno {
 		if old == "." || name == "." {
 			return experimentalsys.EINVAL
 		}
+		replaced, missing := d.root.Lstat(name)
 		err := d.root.Rename(old, name)
+		if err == nil && missing == nil && old != name {
+			d.removed(replaced)
+		}
 		if err == nil || !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -264,7 +294,7 @@ func (d *Directory) Rmdir(p string) experimentalsys.Errno {
 		case name == ".":
 			return experimentalsys.EINVAL
 		}
-		return d.root.Remove(name)
+		return d.remove(name, info)
 	})
 }
 
@@ -281,8 +311,17 @@ func (d *Directory) Unlink(p string) experimentalsys.Errno {
 		case mustBeDir:
 			return experimentalsys.ENOTDIR
 		}
-		return d.root.Remove(name)
+		return d.remove(name, info)
 	})
+}
+
+// remove removes what is described.
+func (d *Directory) remove(name string, info fs.FileInfo) error {
+	err := d.root.Remove(name)
+	if err == nil {
+		d.removed(info)
+	}
+	return err
 }
 
 // Link makes a second name of a file in the same directory.

@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
+	"github.com/tetratelabs/wazero/sys"
 )
 
 const create = experimentalsys.O_CREAT | experimentalsys.O_RDWR
@@ -271,5 +273,81 @@ func TestFixedTimes(t *testing.T) {
 	}
 	if st, errno := d.Stat("."); errno != 0 || st.Size != 0 || st.Mode&fs.ModeDir == 0 {
 		t.Errorf("%+v, %v", st, errno)
+	}
+}
+
+// A deterministic guest sees the same numbers of files wherever these lie, and whatever
+// the system does with those of files that are gone; and yet which are the same.
+func TestFixedNumbers(t *testing.T) {
+	runs := make([][]sys.Inode, 2)
+	for run := range runs {
+		dir, _ := world(t)
+		d := mount(t, dir, Options{FixedTimes: true})
+		met := func(st sys.Stat_t, errno experimentalsys.Errno) sys.Inode {
+			t.Helper()
+			if errno != 0 || st.Dev != 1 {
+				t.Fatalf("device %d: %v", st.Dev, errno)
+			}
+			runs[run] = append(runs[run], st.Ino)
+			return st.Ino
+		}
+		do := func(errno experimentalsys.Errno) {
+			t.Helper()
+			if errno != 0 {
+				t.Fatal(errno)
+			}
+		}
+		if run == 1 { // the second has other files before, between and after
+			must(t, os.WriteFile(filepath.Join(dir, "before"), nil, 0o644))
+		}
+		do(write(d, "a", "x"))
+		do(d.Link("a", "b"))
+		do(d.Mkdir("sub", 0))
+		a := met(d.Stat("a"))
+		if b := met(d.Stat("b")); b != a {
+			t.Errorf("two names of one file: %d and %d", a, b)
+		}
+		if sub := met(d.Stat("sub")); sub == a {
+			t.Errorf("two files: %d", a)
+		}
+		f, errno := d.OpenFile("a", experimentalsys.O_RDONLY, 0)
+		do(errno)
+		do(d.Unlink("a"))
+		if again := met(d.Stat("b")); again != a {
+			t.Errorf("with one name less: %d and %d", a, again)
+		}
+		do(write(d, "c", "x"))
+		do(d.Rename("c", "b")) // in its place
+		if open := met(f.Stat()); open != a {
+			t.Errorf("open and removed: %d and %d", a, open)
+		}
+		if ino, errno := f.Ino(); errno != 0 || ino != a {
+			t.Errorf("open and removed: %d and %d, %v", a, ino, errno)
+		}
+		do(f.Close())
+		if run == 1 {
+			must(t, os.WriteFile(filepath.Join(dir, "between"), nil, 0o644))
+		}
+		seen := map[sys.Inode]bool{a: true}
+		for i, end := range []func(string) experimentalsys.Errno{ // most systems give each the number of the one before
+			d.Unlink,
+			func(name string) experimentalsys.Errno { return d.Rename("b", name) },
+			d.Unlink,
+		} {
+			name := fmt.Sprint("new", i)
+			do(write(d, name, "x"))
+			n := met(d.Stat(name))
+			if seen[n] {
+				t.Errorf("the number %d comes again", n)
+			}
+			seen[n] = true
+			do(end(name))
+		}
+		do(d.Rmdir("sub"))
+		do(d.Mkdir("sub", 0))
+		met(d.Stat("sub"))
+	}
+	if !slices.Equal(runs[0], runs[1]) {
+		t.Errorf("%v and %v", runs[0], runs[1])
 	}
 }

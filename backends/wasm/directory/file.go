@@ -20,6 +20,9 @@ type file struct {
 	isDir  bool
 	append bool
 	closed bool
+	// number is the one that it had when it was opened, also when it is removed
+	// meanwhile, where files do not show their own; else 0.
+	number sys.Inode
 	// entries are what is left of a directory that is being read; nil before.
 	entries []experimentalsys.Dirent
 }
@@ -62,7 +65,11 @@ func (f *file) Stat() (sys.Stat_t, experimentalsys.Errno) {
 	if err != nil {
 		return sys.Stat_t{}, f.d.fail(err)
 	}
-	return f.d.describe(info), 0
+	st := f.d.undated(info)
+	if f.d.o.FixedTimes {
+		st.Dev, st.Ino = theDevice, f.number
+	}
+	return st, 0
 }
 
 // Read reads from where the last Read or Seek ended.

@@ -8,10 +8,12 @@ import (
 	"syscall"
 
 	experimentalsys "github.com/tetratelabs/wazero/experimental/sys"
+	"github.com/tetratelabs/wazero/sys"
 )
 
 // Table counts what one guest has open, and keeps the error numbers of WASI that
-// the engine has no word for. The zero value lets nothing be opened.
+// the engine has no word for, and the numbers by which a guest knows files whose own
+// it must not see. The zero value lets nothing be opened.
 type Table struct {
 	// Max is how many files and directories may be open at once.
 	Max int
@@ -19,7 +21,36 @@ type Table struct {
 	open    int
 	precise uint32
 	entries uint64
+	numbers map[identity]sys.Inode
+	last    sys.Inode // of numbers
 }
+
+// identity is which file of the host it is.
+type identity struct{ device, number uint64 }
+
+func identify(st sys.Stat_t) identity { return identity{st.Dev, st.Ino} }
+
+// number is the number of a file among those that the guest has met. 0 is that of all
+// where the system tells none.
+func (t *Table) number(st sys.Stat_t) sys.Inode {
+	if st.Ino == 0 {
+		return 0
+	}
+	n, known := t.numbers[identify(st)]
+	if !known {
+		if t.numbers == nil {
+			t.numbers = make(map[identity]sys.Inode)
+		}
+		t.last++
+		n = t.last
+		t.numbers[identify(st)] = n
+	}
+	return n
+}
+
+// forget lets go of the number of a file that is removed: some systems give its own to
+// the next one that is made.
+func (t *Table) forget(st sys.Stat_t) { delete(t.numbers, identify(st)) }
 
 func (t *Table) room() bool { return t.open < t.Max }
 
