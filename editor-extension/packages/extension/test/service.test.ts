@@ -150,10 +150,12 @@ describe("Service", () => {
         services.at(-1)?.crash();
         await eventually(() => service.state.is === "waiting");
         expect(service.state).toMatchObject({ retryInMs: wait });
+        const needed = service.ensure(); // who needs it time and again does not start it so
         await vi.advanceTimersByTimeAsync(wait - 1);
         expect(services).toHaveLength(count);
         await vi.advanceTimersByTimeAsync(1);
-        await eventually(() => service.state.is === "running");
+        await needed;
+        expect(service.state.is).toBe("running");
       }
       services.at(-1)?.crash();
       await eventually(() => service.state.is === "failed");
@@ -186,6 +188,55 @@ describe("Service", () => {
     services.at(-1)?.crash();
     await eventually(() => service.state.is === "waiting");
     expect(service.state).toMatchObject({ retryInMs: 200 });
+    await service.stop();
+  });
+
+  it("starts nothing any more that was to start after a crash when it is stopped", async () => {
+    const { service, services } = testService([{}]);
+    const told: string[] = [];
+    service.onDidGiveUp((error) => void told.push(error.message));
+    await service.ensure();
+    services[0]?.crash();
+    await eventually(() => service.state.is === "waiting");
+    const needed = expect(service.ensure()).rejects.toMatchObject({ cancelled: true });
+    await service.stop();
+    await needed;
+    expect(service.state.is).toBe("stopped");
+    expect(services).toHaveLength(1);
+    expect(told).toEqual([]);
+  });
+
+  it("does not wait for a program's greeting when it is stopped or restarted", async () => {
+    const silent = { initialize: () => new Promise<never>(() => undefined) };
+    const { service, services } = testService([silent, {}]);
+    const needed = expect(service.ensure()).rejects.toMatchObject({ cancelled: true });
+    await eventually(() => services[0]?.askedFor("initialize").length === 1);
+    await service.restart();
+    await needed;
+    expect(services[0]?.killed).toBe(true);
+    expect(service.state.is).toBe("running");
+    await service.stop();
+  });
+
+  it.each([
+    [
+      "is longer than the service takes",
+      () => "x".repeat(1 << 26),
+      /64 MiB.*64 MiB/,
+      "Give less at once.",
+    ],
+    ["is no JSON", () => 1n, /BigInt/, undefined],
+  ])("does not send what %s, and says so at once", async (_, value, why, hint) => {
+    const { service, services } = testService([{ "session/list": () => ({ sessions: [] }) }]);
+    const connection = await service.ensure();
+    const params = { sessionId: "s1", name: "bash", arguments: { command: value() } };
+    const refused = await connection.request("tool/call", params).catch((thrown) => thrown);
+    expect(refused).toBeInstanceOf(ServiceError);
+    expect(refused.message).toMatch(why);
+    expect(refused.message).toContain("Nothing was done");
+    expect(refused.hint).toBe(hint);
+    await service.request("session/list", {});
+    expect(services[0]?.askedFor("tool/call")).toEqual([]);
     await service.stop();
   });
 

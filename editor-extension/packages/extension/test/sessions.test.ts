@@ -1,6 +1,6 @@
 import type { Session } from "@caisson/protocol";
 import { describe, expect, it } from "vitest";
-import { ResponseError } from "vscode-jsonrpc";
+import { CancellationTokenSource, ResponseError } from "vscode-jsonrpc";
 import { Processes } from "../src/model/processes.js";
 import { Sessions } from "../src/model/sessions.js";
 import type { Script } from "./scripted.js";
@@ -31,6 +31,39 @@ describe("Sessions", () => {
     const [a, b] = await Promise.all([sessions.forFolder(folder), sessions.forFolder(folder)]);
     expect(a.id).toBe(b.id);
     expect(services[0]?.askedFor("session/open")).toHaveLength(1);
+    await service.stop();
+  });
+
+  it("opens one for those who still want it when the first of them has given up", async () => {
+    const first = new CancellationTokenSource();
+    let opened = 0;
+    const { service } = testService([
+      {
+        ...opening(),
+        "session/open": async () => {
+          if (++opened > 1) {
+            return { session: session("s2"), resumed: false };
+          }
+          first.cancel();
+          throw new ResponseError(-32800, "cancelled", { kind: "cancelled", retryable: false });
+        },
+      },
+    ]);
+    const sessions = new Sessions(service, new TestMemory(), () => [folder]);
+    const asked = [
+      sessions.forFolder(folder, { token: first.token }),
+      sessions.forFolder(folder, { token: first.token }),
+      sessions.forFolder(folder),
+      sessions.forFolder(folder),
+    ];
+    const ends = await Promise.allSettled(asked);
+    expect(ends.map(({ status }) => status)).toEqual([
+      "rejected",
+      "rejected",
+      "fulfilled",
+      "fulfilled",
+    ]);
+    expect(opened).toBe(2);
     await service.stop();
   });
 

@@ -99,11 +99,12 @@ export class Sessions implements Disposable {
 
   /**
    * Waits until a service runs that has the sessions of this window open again: a
-   * call just after a crash finds its session.
+   * call just after a crash finds its session. Gives the connection to that service.
    */
-  async ready(): Promise<void> {
-    await this.service.ensure();
+  async ready(): Promise<Connection> {
+    const connection = await this.service.ensure();
     await this.resuming;
+    return connection;
   }
 
   /** Whether a folder that the window has now uses the session. */
@@ -134,7 +135,13 @@ export class Sessions implements Disposable {
   async forFolder(folder: string, options: OpenOptions = {}): Promise<Session> {
     const under = this.opening.get(folder);
     if (under !== undefined) {
-      const session = await under;
+      const session = await under.catch((thrown) => {
+        // Whoever asked first has given up, and nobody else.
+        if (serviceError(thrown).cancelled && options.token?.isCancellationRequested !== true) {
+          return this.forFolder(folder, options);
+        }
+        throw thrown;
+      });
       return options.connect === false ? session : this.connected(session, options);
     }
     const work = this.openOrResume(folder, options).finally(() => this.opening.delete(folder));

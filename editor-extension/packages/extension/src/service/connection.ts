@@ -19,6 +19,7 @@ import {
 } from "vscode-jsonrpc/node";
 import type { Child } from "./child.js";
 import { type Disposable, Emitter } from "./emitter.js";
+import { Encoder } from "./encoder.js";
 import { type End, kept, lastWords } from "./end.js";
 import { isErrorData, ServiceError, serviceError } from "./errors.js";
 import { Vigil } from "./vigil.js";
@@ -95,6 +96,7 @@ export class Connection {
   private constructor(
     private readonly child: Child,
     private readonly rpc: MessageConnection,
+    private readonly encoder: Encoder,
   ) {
     child.stderr.setEncoding("utf8");
     child.stderr.on("data", (text: string) => this.said(text));
@@ -117,8 +119,10 @@ export class Connection {
     listen: (connection: Connection) => void,
   ): Promise<Connection> {
     const reader = new StreamMessageReader(child.stdout);
-    const rpc = createMessageConnection(reader, new StreamMessageWriter(child.stdin));
-    const connection = new Connection(child, rpc);
+    const encoder = new Encoder();
+    const writer = new StreamMessageWriter(child.stdin, { contentTypeEncoder: encoder });
+    const rpc = createMessageConnection(reader, writer);
+    const connection = new Connection(child, rpc, encoder);
     reader.onError((error) => connection.breach(error));
     listen(connection);
     rpc.listen();
@@ -167,6 +171,7 @@ export class Connection {
         { kind: "protocolMismatch", hint: "Update whichever of the two is older." },
       );
     }
+    this.encoder.longest = server.capabilities.maxMessageBytes;
     this.notify("initialized", {});
     return server;
   }
@@ -197,6 +202,10 @@ export class Connection {
         options.token ?? CancellationToken.None,
       );
     } catch (thrown) {
+      const unsent = thrown instanceof ResponseError && this.encoder.refused(thrown.message);
+      if (unsent) {
+        throw unsent;
+      }
       const end = this.gone ?? (isAnswer(thrown) ? undefined : await this.endSoon());
       throw end === undefined ? asServiceError(thrown) : unanswered(method, end);
     } finally {

@@ -1,5 +1,5 @@
 import type { ClientRequests, InitializeParams } from "@caisson/protocol";
-import type { Launch } from "./child.js";
+import type { Child, Launch } from "./child.js";
 import type { Connection, RequestOptions } from "./connection.js";
 import { type Disposable, Emitter } from "./emitter.js";
 import { lastWords } from "./end.js";
@@ -56,7 +56,10 @@ export class Service implements Disposable {
   private connection: Connection | undefined;
   /** The programs that were started and are not gone yet. */
   private readonly programs = new Set<Promise<unknown>>();
-  private retry: NodeJS.Timeout | undefined;
+  /** The program that is greeted now. */
+  private greeted: Child | undefined;
+  /** Ends the waiting time after a crash, and the start that was to follow it. */
+  private cancelRetry: (() => void) | undefined;
   private crashes = 0;
   private over = false;
 
@@ -83,7 +86,10 @@ export class Service implements Disposable {
     return this.connection;
   }
 
-  /** Gives the connection, starting the service when there is none. */
+  /**
+   * Gives the connection, starting the service when there is none. After a crash it waits
+   * as the start does: what is needed time and again must not start it without a pause.
+   */
   async ensure(): Promise<Connection> {
     if (this.over) {
       throw closing();
@@ -91,8 +97,12 @@ export class Service implements Disposable {
     if (this.connection !== undefined && this.stopping === undefined) {
       return this.connection;
     }
-    clearTimeout(this.retry);
-    this.starting ??= this.start().finally(() => {
+    return this.starting ?? this.begin(this.start());
+  }
+
+  /** Lets everybody who needs the service wait for that start. */
+  private begin(start: Promise<Connection>): Promise<Connection> {
+    this.starting = start.finally(() => {
       this.starting = undefined;
     });
     return this.starting;
@@ -123,7 +133,9 @@ export class Service implements Disposable {
   }
 
   private async end(): Promise<void> {
-    clearTimeout(this.retry);
+    this.cancelRetry?.();
+    // It has done nothing yet, and one that is no service may take long to show it.
+    this.greeted?.kill();
     await this.starting?.catch(() => undefined);
     const connection = this.connection;
     this.connection = undefined;
@@ -157,11 +169,14 @@ export class Service implements Disposable {
       const child = this.options.launch(program.path, ["serve", ...this.options.args()]);
       this.programs.add(child.ended);
       void child.ended.then(() => this.programs.delete(child.ended));
+      this.greeted = child;
       const connection = await Connection.start(
         child,
         this.options.initialize(),
         this.options.listen,
-      );
+      ).finally(() => {
+        this.greeted = undefined;
+      });
       this.connection = connection;
       const version = connection.server.serverInfo.version;
       const running: ServiceState = { is: "running", program, version };
@@ -171,7 +186,7 @@ export class Service implements Disposable {
       this.began.fire(connection);
       return connection;
     } catch (thrown) {
-      const error = serviceError(thrown);
+      const error = this.stopping === undefined ? serviceError(thrown) : stopped();
       this.become({ is: "failed", error });
       throw error;
     }
@@ -200,10 +215,25 @@ export class Service implements Disposable {
         return;
       }
       this.become({ is: "waiting", error, retryInMs: wait });
-      this.retry = setTimeout(() => {
-        this.ensure().catch((thrown) => this.gaveUp.fire(serviceError(thrown)));
-      }, wait);
+      this.begin(this.startIn(wait)).catch((thrown) => {
+        const failure = serviceError(thrown);
+        if (!failure.cancelled) {
+          this.gaveUp.fire(failure);
+        }
+      });
     });
+  }
+
+  /** Starts the service after that time, in ms, unless it is stopped before. */
+  private async startIn(wait: number): Promise<Connection> {
+    await new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(resolve, wait);
+      this.cancelRetry = () => {
+        clearTimeout(timer);
+        reject(stopped());
+      };
+    });
+    return this.start();
   }
 
   /** Tells of a service that does not answer; one that answers again is as it was. */
@@ -229,6 +259,10 @@ export class Service implements Disposable {
     this.current = state;
     this.changed.fire(state);
   }
+}
+
+function stopped(): ServiceError {
+  return new ServiceError("The service was stopped.", { kind: "cancelled" });
 }
 
 function closing(): ServiceError {
