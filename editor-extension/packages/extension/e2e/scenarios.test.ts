@@ -216,6 +216,32 @@ describe("in a real workbench", () => {
     await agent.configure("caisson.environmentFiles.editable");
   });
 
+  it("shows all of a name in a title", async () => {
+    await agent.call(session, "write_file", { path: "in\u202etxt.exe", content: "no text file\n" });
+    await agent.call(session, "present_artifact", { path: "in\u202etxt.exe" });
+    await window.row("Artifacts", "in\\u{202e}txt.exe").click();
+    await window.tab("in\\u{202e}txt.exe").waitFor();
+    await window.editor.filter({ hasText: /no\stext\sfile/ }).waitFor();
+    await window.command("View: Close Editor");
+    await window.command("Caisson: Open Environment File");
+    await window.choose("txt.exe", "in\\u{202e}txt.exe");
+    await window.tab("in\\u{202e}txt.exe").waitFor();
+    await window.editor.filter({ hasText: /no\stext\sfile/ }).waitFor();
+    await window.command("View: Close Editor");
+  });
+
+  it("says at once that the configuration cannot be used, and as long as that is so", async () => {
+    await configure({}, { rules: "none" });
+    const told = window.notification("guard.rules").filter({ hasText: "Open Configuration" });
+    await told.filter({ hasText: "no new session opens; those that exist go on." }).waitFor();
+    const lasting = window.section("Sessions").getByText("The configuration cannot be used");
+    await lasting.waitFor();
+    await picture("configuration");
+    await configure({});
+    await lasting.waitFor({ state: "hidden" });
+    await window.command("Notifications: Clear All Notifications");
+  });
+
   it("completes and checks the configuration", async () => {
     await configure({ typo: { backend: "local", imagge: "debian" } });
     await window.command("Caisson: Open Configuration");

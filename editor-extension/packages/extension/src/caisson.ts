@@ -2,6 +2,7 @@ import * as vscode from "vscode";
 import { openFolders } from "./editor/folders.js";
 import { Log } from "./editor/log.js";
 import { Artifacts } from "./model/artifacts.js";
+import { Configuration } from "./model/configuration.js";
 import { Processes } from "./model/processes.js";
 import { Sessions } from "./model/sessions.js";
 import { launch } from "./service/child.js";
@@ -22,6 +23,7 @@ export class Caisson implements vscode.Disposable {
   readonly sessions: Sessions;
   readonly processes: Processes;
   readonly artifacts: Artifacts;
+  readonly configuration: Configuration;
   /** Answers guard/confirm; set by the part that asks people. */
   confirm: ((connection: Connection) => void) | undefined;
 
@@ -47,6 +49,7 @@ export class Caisson implements vscode.Disposable {
     this.sessions = new Sessions(this.service, extension.workspaceState, openFolders);
     this.processes = new Processes(this.service, this.sessions);
     this.artifacts = new Artifacts(this.service);
+    this.configuration = new Configuration(this.service);
   }
 
   /** The program of the service: it runs, whatever for, only in a workspace that is trusted. */
@@ -71,6 +74,7 @@ export class Caisson implements vscode.Disposable {
     this.sessions.listen(connection);
     this.processes.listen(connection);
     this.artifacts.listen(connection);
+    this.configuration.listen(connection);
     this.confirm?.(connection);
   }
 
@@ -85,6 +89,7 @@ export class Caisson implements vscode.Disposable {
     this.sessions.dispose();
     this.processes.dispose();
     this.artifacts.dispose();
+    this.configuration.dispose();
     this.service.dispose();
     this.log.dispose();
   }

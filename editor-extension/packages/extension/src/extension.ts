@@ -4,6 +4,7 @@ import { Caisson } from "./caisson.js";
 import { ArtifactFiles, artifactScheme, HexDocuments, hexScheme } from "./editor/artifactFiles.js";
 import { ArtifactTree } from "./editor/artifactTree.js";
 import { registerCommands } from "./editor/commands.js";
+import { tellConfiguration } from "./editor/configuration.js";
 import { Confirmations } from "./editor/confirmation.js";
 import { DoctorReport } from "./editor/doctor.js";
 import { tellEndings } from "./editor/endings.js";
@@ -35,7 +36,9 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
   const files = new EnvironmentFiles(caisson);
   const sessionTree = new SessionTree(caisson);
   const processTree = new ProcessTree(caisson);
-  const fileTree = new FileTree(files, () => sessionHere(caisson), context.subscriptions);
+  // A service that is down is not started by a view that shows itself anew.
+  const shownSession = () => (caisson.service.running ? sessionHere(caisson) : undefined);
+  const fileTree = new FileTree(files, shownSession, context.subscriptions);
   const artifactTree = new ArtifactTree(caisson);
   const sessionView = vscode.window.createTreeView("caisson.sessions", {
     treeDataProvider: sessionTree,
@@ -56,6 +59,7 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
     doctor,
     new StatusBar(caisson),
     tellEndings(caisson, terminals),
+    tellConfiguration(caisson, sessionView),
     ...views,
     // Somebody looks: now it is worth to know.
     ...views.map((view) =>

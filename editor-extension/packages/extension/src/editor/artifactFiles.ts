@@ -3,9 +3,12 @@ import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
 import type { Artifacts } from "../model/artifacts.js";
 import { dump } from "../model/hex.js";
-import { name } from "../model/shown.js";
+import { fromPath, inPath, name } from "../model/shown.js";
 
-/** The scheme of artifacts as files; a publication's uri is its file's. */
+/**
+ * The scheme of artifacts as files; a publication's uri is its file's, and so is the one under
+ * which it is shown.
+ */
 export const artifactScheme = "caisson-artifact";
 
 /** The scheme of artifacts as hexadecimal text. */
@@ -53,7 +56,8 @@ export class ArtifactFiles implements vscode.FileSystemProvider {
 
   /** By the path alone: what shows an image adds a query. */
   private lookUp(uri: vscode.Uri): Artifact | undefined {
-    return this.caisson.artifacts.list().find((a) => vscode.Uri.parse(a.uri).path === uri.path);
+    const paths = [uri.path, fromPath(uri.path)];
+    return this.caisson.artifacts.list().find((a) => paths.includes(vscode.Uri.parse(a.uri).path));
   }
 
   readDirectory(uri: vscode.Uri): never {
@@ -93,9 +97,15 @@ export class HexDocuments implements vscode.TextDocumentContentProvider {
   }
 }
 
+/** The uri for an editor, whose title is its last part: all of the name can be seen in it. */
+function shownUri(artifact: Artifact): vscode.Uri {
+  const uri = vscode.Uri.parse(artifact.uri);
+  return uri.with({ path: uri.path.split("/").map(inPath).join("/") });
+}
+
 /** Opens an artifact in the way that its kind is looked at. */
 export async function openArtifact(caisson: Caisson, artifact: Artifact): Promise<void> {
-  const uri = vscode.Uri.parse(artifact.uri);
+  const uri = shownUri(artifact);
   switch (await caisson.artifacts.viewOf(artifact)) {
     case "markdown":
       await vscode.commands.executeCommand("markdown.showPreview", uri);
@@ -117,8 +127,8 @@ export async function compareArtifacts(a: Artifact, b: Artifact): Promise<void> 
   const [older, newer] = a.createdAt <= b.createdAt ? [a, b] : [b, a];
   await vscode.commands.executeCommand(
     "vscode.diff",
-    vscode.Uri.parse(older.uri),
-    vscode.Uri.parse(newer.uri),
+    shownUri(older),
+    shownUri(newer),
     older.name === newer.name
       ? `${name(older.name)} (versions)`
       : `${name(older.name)} ↔ ${name(newer.name)}`,

@@ -2,7 +2,7 @@ import type { Artifact, Process, ProfileInfo, Session } from "@caisson/protocol"
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
 import { idOf, isAlive } from "../model/processes.js";
-import { message, name, withoutIcons } from "../model/shown.js";
+import { fileName, message, name, withoutIcons } from "../model/shown.js";
 import { nameOf, status } from "../model/words.js";
 import { ServiceError, serviceError } from "../service/errors.js";
 import { compareArtifacts, openArtifact } from "./artifactFiles.js";
@@ -359,8 +359,9 @@ async function oneArtifact(caisson: Caisson, argument: unknown): Promise<Artifac
 
 async function saveArtifact(caisson: Caisson, artifact: Artifact): Promise<void> {
   const folder = currentFolder()?.uri;
+  const proposed = fileName(artifact.name);
   const target = await vscode.window.showSaveDialog({
-    ...(folder === undefined ? {} : { defaultUri: vscode.Uri.joinPath(folder, artifact.name) }),
+    ...(folder === undefined ? {} : { defaultUri: vscode.Uri.joinPath(folder, proposed) }),
     title: `Save ${name(artifact.name)}`,
   });
   if (target === undefined) {

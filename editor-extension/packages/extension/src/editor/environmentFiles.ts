@@ -1,16 +1,23 @@
 import type { FileInfo, Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import { type Caisson, settings } from "../caisson.js";
+import { eachOf } from "../model/eachOf.js";
 import { fault } from "../model/fileErrors.js";
-import { name, withoutIcons } from "../model/shown.js";
+import { fromPath, inPath, name, withoutIcons } from "../model/shown.js";
 import { serviceError } from "../service/errors.js";
 import { sentence } from "./report.js";
 
-/** The scheme of the files of environments: caisson-env:/<session>/<path below its root>. */
+/**
+ * The scheme of the files of environments: caisson-env:/<session>/<path below its root>, as
+ * inPath makes it.
+ */
 export const environmentScheme = "caisson-env";
 
 /** How many bytes one read of a file asks for. */
 const chunk = 8 << 20;
+
+/** How many links are looked up at once: the service has room for others' requests then. */
+const maxLookups = 8;
 
 /** How many names the search by name looks at; a larger tree is searched in part. */
 const maxNames = 20_000;
@@ -45,12 +52,10 @@ export class EnvironmentFiles implements vscode.FileSystemProvider {
       sessionId,
       path,
     }));
-    return Promise.all(
-      entries.map(async (file): Promise<[string, vscode.FileType]> => {
-        const link = file.type === "symlink";
-        return [file.name, link ? await this.typeOfLink(uri, file.name) : typeOf(file)];
-      }),
-    );
+    return eachOf(entries, maxLookups, async (file): Promise<[string, vscode.FileType]> => {
+      const part = inPath(file.name);
+      return [part, file.type === "symlink" ? await this.typeOfLink(uri, part) : typeOf(file)];
+    });
   }
 
   /** A link is a folder where it leads to one; one that leads nowhere is no file either. */
@@ -115,8 +120,9 @@ export class EnvironmentFiles implements vscode.FileSystemProvider {
   ): Promise<Requests[M]["result"]> {
     const [, sessionId = "", ...rest] = uri.path.split("/");
     try {
-      await this.caisson.sessions.ready();
-      return await this.caisson.service.request(method, params(sessionId, rest.join("/")));
+      // Of this service alone: views ask again by themselves, and must not start one for it.
+      const connection = await this.caisson.sessions.ready();
+      return await connection.request(method, params(sessionId, fromPath(rest.join("/"))));
     } catch (thrown) {
       throw fileError(thrown, uri, method === "fs/writeFile");
     }
@@ -214,9 +220,9 @@ export class FileTree implements vscode.TreeDataProvider<FileNode> {
   }
 
   private async entries(uri: vscode.Uri): Promise<FileNode[]> {
-    const nodes = (await this.files.readDirectory(uri)).map(([name, type]) => ({
-      uri: vscode.Uri.joinPath(uri, name),
-      name,
+    const nodes = (await this.files.readDirectory(uri)).map(([part, type]) => ({
+      uri: vscode.Uri.joinPath(uri, part),
+      name: fromPath(part),
       type,
     }));
     return nodes.sort(
@@ -268,8 +274,8 @@ export async function pickEnvironmentFile(
     () => open,
     (found) => {
       picker.items = found.map(({ uri, path }) => ({
-        label: withoutIcons(name(path.split("/").at(-1) ?? path)),
-        description: withoutIcons(name(path)),
+        label: withoutIcons(name(fromPath(path.split("/").at(-1) ?? path))),
+        description: withoutIcons(name(fromPath(path))),
         iconPath: vscode.ThemeIcon.File,
         resourceUri: uri,
         uri,

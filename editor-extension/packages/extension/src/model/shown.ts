@@ -36,6 +36,26 @@ export function name(text: string): string {
 }
 
 /**
+ * A text of others as a part of a path, whose last one the editor shows as a tab's title: all
+ * of it can be seen, and nothing is lost.
+ */
+export function inPath(part: string): string {
+  return part.replace(/\\(?=u\{)/g, "\\u{5c}").replace(unseenInName, codeOf);
+}
+
+/** What became that part of a path, or several of them. */
+export function fromPath(path: string): string {
+  return path.replace(/\\u\{(10[0-9a-f]{4}|[0-9a-f]{1,5})\}/g, (_, code: string) =>
+    String.fromCodePoint(Number.parseInt(code, 16)),
+  );
+}
+
+/** A text of others as the name of a file that is written: what cannot be seen is not in it. */
+export function fileName(text: string): string {
+  return text.replace(unseenInName, "_");
+}
+
+/**
  * The text for a message of the editor, which makes links of what looks like one:
  * a process must not be able to put a command of the editor under a label.
  */

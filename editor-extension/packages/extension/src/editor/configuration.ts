@@ -1,0 +1,27 @@
+import type * as vscode from "vscode";
+import type { Caisson } from "../caisson.js";
+import { message, visible } from "../model/shown.js";
+import { asSentence } from "../model/words.js";
+import { ServiceError } from "../service/errors.js";
+import { report } from "./report.js";
+
+const hint = "Until the file is corrected no new session opens; those that exist go on.";
+
+/**
+ * Tells at once that the configuration cannot be used any more: in a message when it
+ * became so, and in the view of sessions as long as it is.
+ */
+export function tellConfiguration(
+  { configuration }: Caisson,
+  view: vscode.TreeView<unknown>,
+): vscode.Disposable {
+  return configuration.onDidChange((before) => {
+    const { problem } = configuration;
+    const lasting = `The configuration cannot be used: ${asSentence(visible(problem))} ${hint}`;
+    view.message = problem === "" ? "" : message(lasting);
+    // Whoever writes the file may save it time and again until it is right.
+    if (problem !== "" && before === "") {
+      void report(new ServiceError(problem, { kind: "configInvalid", hint }));
+    }
+  });
+}
