@@ -16,10 +16,27 @@ describe("Line", () => {
     const line = new Line();
     expect(typed(line, "né👍")).toEqual({ echo: "né👍", sent: [], asked: [] });
     expect(typed(line, "\x7f\x7f\x7f\x7fok\r")).toEqual({
-      echo: `${"\b \b".repeat(3)}ok\r\n`,
+      echo: `${"\b \b".repeat(4)}ok\r\n`, // the last one of the three is wide
       sent: ["ok\n"],
       asked: [],
     });
+  });
+
+  it.each([
+    ["a", 1],
+    ["日", 2],
+    ["한", 2],
+    ["Ａ", 2],
+    ["𠀀", 2],
+    ["👍", 2],
+    ["→", 1],
+    ["\u0301", 0], // stands on the one before it
+  ])("takes %s from the screen, which has %i columns", (character, columns) => {
+    const line = new Line();
+    typed(line, `x${character}`);
+    expect(typed(line, "\x7f").echo).toBe("\b \b".repeat(columns));
+    typed(line, character);
+    expect(typed(line, "\x15").echo).toBe("\b \b".repeat(columns + 1));
   });
 
   it.each(["\x1b[D", "\x1bOA", "\x1b[1;5C", "\x1b[3~", "\x1bb", "\x1b", "\x1b]"])(

@@ -1,6 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { callText, excerpt, inQuestion, keepSpaces, unseenPart } from "../src/model/question.js";
-import { message, name, visible, withoutIcons } from "../src/model/shown.js";
+import {
+  fileName,
+  fromPath,
+  inPath,
+  message,
+  name,
+  visible,
+  withoutIcons,
+} from "../src/model/shown.js";
 
 describe("what others wrote", () => {
   it.each([
@@ -31,6 +39,25 @@ describe("what others wrote", () => {
     expect(visible("⚠\ufe0f")).toBe("⚠\\u{fe0f}");
   });
 
+  it.each([
+    ["plain ünï 👩‍👩‍👧.md", "plain ünï 👩‍👩‍👧.md"],
+    ["invoice\u202egpj.exe", "invoice\\u{202e}gpj.exe"],
+    ["two\nlines\t\x00", "two\\u{a}lines\\u{9}\\u{0}"],
+    ["\\u{202e} \\ud \\", "\\u{5c}u{202e} \\ud \\"], // looks like one of them
+    ["\u{10ffff}\ud800", "\\u{10ffff}\\u{d800}"],
+  ])("%j is seen in a path as %s, and found by it", (part, seen) => {
+    expect(inPath(part)).toBe(seen);
+    expect(fromPath(`/a/${seen}`)).toBe(`/a/${part}`);
+  });
+
+  it("is read from a path that nobody made so", () => {
+    expect(fromPath("/a\u202eb/\\u{110000}\\u{}")).toBe("/a\u202eb/\\u{110000}\\u{}");
+  });
+
+  it("is a file's name without what cannot be seen", () => {
+    expect(fileName("in\u202evoice\n.txt")).toBe("in_voice_.txt");
+  });
+
   it("is no link of a message", () => {
     const link = /\[([^\]]+)\]\(((?:https?:\/\/|command:|file:)[^)\s]+)/; // what the editor looks for
     const text = "[look](command:workbench.action.quit) [here](https://example.com)";
@@ -45,6 +72,13 @@ describe("what others wrote", () => {
     );
   });
 });
+
+/** How many lines of a dialog the text takes. */
+function rows(text: string): number {
+  return text
+    .split("\n")
+    .reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / inQuestion.columns)), 0);
+}
 
 describe("a question about a call", () => {
   it("has the command as it stands, and everything beside it", () => {
@@ -67,7 +101,16 @@ describe("a question about a call", () => {
     expect(shown.text).toMatch(/rm end$/);
     expect(shown.text).toMatch(/… \d+ characters are not shown here …/);
     expect(shown.text.length).toBeLessThan(700);
-    expect(shown.text.split("\n").length).toBeLessThanOrEqual(12);
+    expect(rows(shown.text)).toBeLessThanOrEqual(13);
+  });
+
+  it("leaves its buttons in the window, also where each line goes on below", () => {
+    const lines = Array.from({ length: 12 }, (_, i) => `echo ${`word${i} `.repeat(9)}`);
+    const shown = excerpt(lines.join("\n"), inQuestion);
+    expect(shown.whole).toBe(false);
+    expect(rows(shown.text)).toBeLessThanOrEqual(13);
+    expect(shown.text).toMatch(/^echo word0 [\s\S]*word11 $/);
+    expect(excerpt("a\n".repeat(12).trim(), inQuestion).whole).toBe(true);
   });
 
   it("says of which part nobody can know", () => {

@@ -1,7 +1,14 @@
 import type { GuardConfirmParams, GuardConfirmResult } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
-import { callText, excerpt, inQuestion, keepSpaces, unseenPart } from "../model/question.js";
+import {
+  callText,
+  excerpt,
+  inQuestion,
+  inReason,
+  keepSpaces,
+  unseenPart,
+} from "../model/question.js";
 import { message, visible } from "../model/shown.js";
 import { asSentence } from "../model/words.js";
 import { folderName } from "./sessionTree.js";
@@ -60,7 +67,7 @@ export class Confirmations implements vscode.TextDocumentContentProvider, vscode
     const part = excerpt(text, inQuestion);
     const unseen = unseenPart(text);
     const detail = [
-      asSentence(visible(params.reason)),
+      excerpt(asSentence(visible(params.reason)), inReason).text,
       keepSpaces(part.text),
       part.whole ? "" : "It is too long for this question: look at it in the editor.",
       unseen,

@@ -54,16 +54,17 @@ class SessionTool implements vscode.LanguageModelTool<Record<string, unknown>> {
     token: vscode.CancellationToken,
   ): Promise<vscode.PreparedToolInvocation> {
     const session = await this.sessionHere(token);
-    this.decisions.shown(this.name, options.input, session.id);
+    const input = inputOf(options);
+    this.decisions.shown(this.name, input, session.id);
     const where = `${session.profile} (${folderName(session)})`;
-    const invocationMessage = `${this.name} in ${where}: ${name(subjectOf(options.input))}`;
+    const invocationMessage = `${this.name} in ${where}: ${name(subjectOf(input))}`;
     if (this.readOnly) {
       return { invocationMessage };
     }
     const message = new vscode.MarkdownString();
     message.appendText(`In ${where}:`);
     message.appendCodeblock(
-      excerpt(callText(options.input), inList).text,
+      excerpt(callText(input), inList).text,
       this.name === "bash" ? "shellscript" : "json",
     );
     return { invocationMessage, confirmationMessages: { title: `Run ${this.name}?`, message } };
@@ -73,11 +74,11 @@ class SessionTool implements vscode.LanguageModelTool<Record<string, unknown>> {
     options: vscode.LanguageModelToolInvocationOptions<Record<string, unknown>>,
     token: vscode.CancellationToken,
   ): Promise<vscode.LanguageModelToolResult> {
-    const id =
-      this.decisions.take(this.name, options.input) ?? (await this.decide(options.input, token));
+    const input = inputOf(options);
+    const id = this.decisions.take(this.name, input) ?? (await this.decide(input, token));
     try {
       const session = await this.caisson.sessions.open(id, { token });
-      const params = { sessionId: session.id, name: this.name, arguments: options.input };
+      const params = { sessionId: session.id, name: this.name, arguments: input };
       const result = await this.caisson.service.request("tool/call", params, { token });
       return new vscode.LanguageModelToolResult(result.content.map(partOf));
     } catch (thrown) {
@@ -115,6 +116,11 @@ class SessionTool implements vscode.LanguageModelTool<Record<string, unknown>> {
     }
     return session.id;
   }
+}
+
+/** The arguments of a call; one that a model made without any has none. */
+function inputOf({ input }: { input: Record<string, unknown> | null | undefined }) {
+  return input ?? {};
 }
 
 /** An error as a model reads it, which can act on it. */

@@ -14,6 +14,18 @@ export interface Edited {
  */
 const sequence = /^(?:[\]P][ -~]*[^ -~\r]\\?|[[O][0-9;?]*[ -/]*[@-~]|[ -~])?/;
 
+/** A character that a terminal gives two columns: ideographs, Hangul, full-width forms, emoji. */
+const wide =
+  /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
+
+/** A character that stands on the one before it. */
+const narrow = /[\p{Mn}\p{Me}\p{Cf}]/u;
+
+/** What takes a character from the screen again. */
+function erasing(character: string): string {
+  return narrow.test(character) ? "" : "\b \b".repeat(wide.test(character) ? 2 : 1);
+}
+
 /** A line as it is typed for a process that has no terminal of its own. */
 export class Line {
   private text: string[] = [];
@@ -43,9 +55,9 @@ export class Line {
         return { echo: "\r\n", sent: `${this.take()}\n` };
       case "\x7f":
       case "\b":
-        return this.text.pop() === undefined ? undefined : { echo: "\b \b" };
+        return this.erase();
       case "\x15": {
-        const echo = "\b \b".repeat(this.text.length);
+        const echo = this.text.map(erasing).join("");
         this.text = [];
         return { echo };
       }
@@ -62,6 +74,11 @@ export class Line {
         this.text.push(key);
         return { echo: key };
     }
+  }
+
+  private erase(): Edited | undefined {
+    const character = this.text.pop();
+    return character === undefined ? undefined : { echo: erasing(character) };
   }
 
   private take(): string {

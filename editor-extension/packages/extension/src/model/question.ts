@@ -2,15 +2,23 @@ import { visible } from "./shown.js";
 
 /** How much of a call stands somewhere. */
 export interface Room {
+  /** On the screen, where a line goes on below when its columns are full. */
   lines: number;
+  columns: number;
   characters: number;
 }
 
-/** What fits a modal question: more would push its buttons away. */
-export const inQuestion: Room = { lines: 10, characters: 600 };
+/**
+ * What fits a modal question, which cannot be scrolled: more would push its buttons out of
+ * a low window. A dialog of the editor has about so many columns.
+ */
+export const inQuestion: Room = { lines: 12, columns: 50, characters: 600 };
+
+/** What fits above that of why it is asked. */
+export const inReason: Room = { lines: 4, columns: 50, characters: 200 };
 
 /** What stands in a place that can be scrolled. */
-export const inList: Room = { lines: 1000, characters: 50_000 };
+export const inList: Room = { lines: 1000, columns: Number.POSITIVE_INFINITY, characters: 50_000 };
 
 /** What would run: the command as it stands and the other arguments, with nothing unseen. */
 export function callText(given: Record<string, unknown>): string {
@@ -34,21 +42,43 @@ export interface Excerpt {
  */
 export function excerpt(text: string, room: Room): Excerpt {
   const lines = text.split("\n");
-  if (lines.length <= room.lines && text.length <= room.characters) {
+  const rows = lines.reduce((sum, line) => sum + rowsOf(line, room), 0);
+  if (rows <= room.lines && text.length <= room.characters) {
     return { text, whole: true };
   }
-  const half = room.characters / 2;
-  const head = lines
-    .slice(0, room.lines / 2)
-    .join("\n")
-    .slice(0, half);
-  const tail = lines
-    .slice(-room.lines / 2)
-    .join("\n")
-    .slice(-half);
+  const head = fitting(lines, room, (line, count) => line.slice(0, count)).join("\n");
+  const tail = fitting([...lines].reverse(), room, (line, count) => line.slice(-count))
+    .reverse()
+    .join("\n");
   // The two may meet in a text of few lines.
   const left = Math.max(0, text.length - head.length - tail.length);
   return { text: `${head}\n… ${left} characters are not shown here …\n${tail}`, whole: false };
+}
+
+/** How many lines of the screen a line takes. */
+function rowsOf(line: string, { columns }: Room): number {
+  return Math.max(1, Math.ceil(line.length / columns));
+}
+
+/** As much of the lines as half of the room takes, of the last one a part. */
+function fitting(
+  lines: readonly string[],
+  room: Room,
+  part: (line: string, characters: number) => string,
+): string[] {
+  const taken: string[] = [];
+  let rows = room.lines / 2;
+  let characters = room.characters / 2;
+  for (const line of lines) {
+    if (rows <= 0 || characters <= 0) {
+      break;
+    }
+    const fits = part(line, Math.min(characters, rows * room.columns));
+    taken.push(fits);
+    rows -= rowsOf(fits, room);
+    characters -= fits.length + 1;
+  }
+  return taken;
 }
 
 /** What the service says where it left out the middle of a text. */
