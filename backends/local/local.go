@@ -115,7 +115,7 @@ func (b *Backend) Remove(ctx context.Context, at backends.Binding) error {
 	return b.stopWorker(ctx, at, func() error {
 		var all error
 		for _, dir := range []string{workerState(at), exportsDir(at), ownWorkspace(at)} {
-			if err := os.RemoveAll(dir); err != nil {
+			if err := workspace.Remove(dir); err != nil {
 				all = errors.Join(all, tool.Errorf(tool.Internal, "remove the state of a local session: %w", err).WithPath(dir))
 			}
 		}

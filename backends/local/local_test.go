@@ -372,14 +372,15 @@ func TestMissingFolder(t *testing.T) {
 	wantKind(t, "an own workspace that is gone", err, tool.EnvironmentLost)
 }
 
-// Remove ends a worker that nobody can open any more, and keeps the folder's
-// surroundings.
+// Remove ends a worker that nobody can open any more, removes what commands have closed
+// even to their user, and keeps the folder's surroundings.
 func TestRemoveWithoutFolder(t *testing.T) {
 	at := binding(t)
 	env, err := New(Options{}).Open(t.Context(), at, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	run(t, env, `mkdir -p "$TMPDIR/shut/in" && chmod 0 "$TMPDIR/shut"`)
 	p, err := env.Processes().Start(t.Context(), tool.StartRequest{OperationID: "o", Command: "exec sleep 1000", Actor: "s1"})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
 // removeWorkspace removes a workspace with what is in it. The directory itself
@@ -29,7 +31,7 @@ func removeWorkspace(dir string) error {
 		return fmt.Errorf("remove the workspace: %w", err)
 	}
 	for _, e := range entries {
-		if err := root.RemoveAll(e.Name()); err != nil {
+		if err := workspace.RemoveAll(root, e.Name()); err != nil {
 			return fmt.Errorf("remove the workspace: %w", err)
 		}
 	}

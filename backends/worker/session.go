@@ -290,7 +290,7 @@ func (o *session) letGo(ctx context.Context) error {
 		err = errors.Join(err, o.root.Close())
 	}
 	if o.temporary && err == nil {
-		err = os.RemoveAll(o.state)
+		err = workspace.Remove(o.state)
 	}
 	return err
 }

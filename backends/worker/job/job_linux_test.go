@@ -134,60 +134,6 @@ func TestWherePrograms(t *testing.T) {
 	}
 }
 
-// TestRemoveTree: directories go also where nobody may write them, and however many
-// are in each other.
-func TestRemoveTree(t *testing.T) {
-	parent := t.TempDir()
-	root, err := os.OpenRoot(parent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	if err := root.Mkdir("x", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	at, err := root.OpenRoot("x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 5 * maxDepth {
-		if err := errors.Join(at.Mkdir("d", 0o700), at.WriteFile("f", nil, 0o400)); err != nil {
-			t.Fatal(err)
-		}
-		below, err := at.OpenRoot("d")
-		if err == nil && i%(maxDepth/2) == 0 {
-			err = at.Chmod(".", 0)
-		}
-		if err := errors.Join(err, at.Close()); err != nil {
-			t.Fatal(err)
-		}
-		at = below
-	}
-	at.Close()
-	// Root would remove them as they are, and so is given them as others need them.
-	if err := flatten(root, "x"); err != nil {
-		t.Fatal(err)
-	}
-	err = filepath.WalkDir(parent, func(p string, d os.DirEntry, err error) error {
-		if err != nil || !d.IsDir() || p == parent {
-			return err
-		}
-		if info, err := d.Info(); err != nil || info.Mode().Perm() != 0o700 {
-			t.Errorf("%v, %v", info, err)
-		}
-		if strings.Count(p[len(parent):], "/") > maxDepth+3 {
-			t.Fatal("it is as deep as it was")
-		}
-		return nil
-	})
-	if err := errors.Join(err, removeTree(root, "x")); err != nil {
-		t.Error(err)
-	}
-	if _, err := root.Stat("x"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("it is left: %v", err)
-	}
-}
-
 // TestLeftovers: what a worker that died has left is removed by the next one, and
 // nothing that a living one has.
 func TestLeftovers(t *testing.T) {
@@ -246,7 +192,7 @@ func TestLeftovers(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range left {
-			err = errors.Join(err, removeTree(in, name))
+			err = errors.Join(err, workspace.RemoveAll(in, name))
 		}
 		if err := errors.Join(err, in.Close(), lock.Unlock()); err != nil {
 			t.Error(err)

@@ -105,7 +105,7 @@ func tryPlace(parent string) (_ *place, err error) {
 func (p *place) remove() error {
 	in, err := workspace.OpenDir(p.parent)
 	if err == nil {
-		err = errors.Join(removeTree(in, p.name), in.Close())
+		err = errors.Join(workspace.RemoveAll(in, p.name), in.Close())
 	}
 	if p.lock != nil {
 		err = errors.Join(err, p.lock.Unlock())
@@ -140,57 +140,6 @@ func write(root *os.Root, name string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	return errors.Join(err, f.Close())
-}
-
-// removeTree removes what is called name in root, and what is in it. A job may
-// have left directories that not even their owner may write, and more of them in
-// each other than there may be files open.
-func removeTree(root *os.Root, name string) error {
-	for try := 1; ; try++ {
-		err := root.RemoveAll(name)
-		if err == nil || try == maxTries {
-			return err
-		}
-		if err := flatten(root, name); err != nil {
-			return err
-		}
-	}
-}
-
-// flatten gives the owner of the directories below name their rights back, and moves
-// those that are deep in it up into it.
-func flatten(root *os.Root, name string) error {
-	deep := []string{name}
-	for len(deep) > 0 {
-		dir := deep[len(deep)-1]
-		deep = deep[:len(deep)-1]
-		if err := open(root, dir, 0, func(dir string) error {
-			up := path.Join(name, newName())
-			deep = append(deep, up)
-			return root.Rename(dir, up)
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// open gives the owner of the directories below dir their rights back, and has those
-// moved that are too deep.
-func open(root *os.Root, dir string, depth int, move func(string) error) error {
-	if err := root.Chmod(dir, 0o700); err != nil {
-		return err
-	}
-	if depth > maxDepth {
-		return move(dir)
-	}
-	entries, err := list(root, dir, maxEntries)
-	for _, e := range entries {
-		if e.IsDir() {
-			err = errors.Join(err, open(root, path.Join(dir, e.Name()), depth+1, move))
-		}
-	}
-	return err
 }
 
 // newName names a job's directory, and ours tells whether a name is such a one.

@@ -63,7 +63,7 @@ func pruneOne(root *os.Root, dir string, e fs.FileInfo, dryRun bool) (died bool,
 		if dryRun {
 			return nil
 		}
-		return removeTree(root, e.Name())
+		return workspace.RemoveAll(root, e.Name())
 	}
 	now, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -16,6 +15,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/worker"
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
 	"github.com/caisson-dev/caisson/backends/worker/process"
+	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
 // remove ends the environment's workers and removes its directory. After a
@@ -190,7 +190,7 @@ func clearAway(dir string) error {
 		if e.Name() == recordName || e.Name() == lockName {
 			continue
 		}
-		if err := removeAll(filepath.Join(dir, e.Name())); err != nil {
+		if err := workspace.Remove(filepath.Join(dir, e.Name())); err != nil {
 			return fail(err)
 		}
 	}
@@ -201,57 +201,6 @@ func clearAway(dir string) error {
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return fail(err)
-	}
-	return nil
-}
-
-// removeAll removes a tree in which directories may be closed to writing, as
-// those of module caches are.
-func removeAll(path string) error {
-	err := os.RemoveAll(path)
-	if !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	if info, stat := os.Lstat(path); stat != nil || !info.IsDir() {
-		return err
-	}
-	root, open := os.OpenRoot(path)
-	if open != nil {
-		// It is closed itself.
-		if chmod := os.Chmod(path, 0o700); chmod != nil {
-			return err
-		}
-		if root, open = os.OpenRoot(path); open != nil {
-			return err
-		}
-	}
-	opened := unlock(root, ".")
-	if err := errors.Join(opened, root.Close()); err != nil {
-		return err
-	}
-	return os.RemoveAll(path)
-}
-
-// unlock opens the directories below name to their owner. The root keeps it from
-// following anything out.
-func unlock(root *os.Root, name string) error {
-	if err := root.Chmod(name, 0o700); err != nil {
-		return err
-	}
-	f, err := root.Open(name)
-	if err != nil {
-		return err
-	}
-	entries, err := f.ReadDir(-1)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.IsDir() {
-			if err := unlock(root, filepath.Join(name, e.Name())); err != nil && !errors.Is(err, syscall.ENOTDIR) {
-				return err
-			}
-		}
 	}
 	return nil
 }
