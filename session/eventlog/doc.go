@@ -3,8 +3,9 @@
 // and artifacts. It is a [session.Sink] that never makes anybody wait.
 //
 // What a call was given does not stand there: no arguments, no command lines, no
-// variables, no output. Texts of errors do, without what those of calls quote, and with
-// what looks like a secret, and what is one by the configuration, taken out.
+// variables, no output. Texts of errors do, without what those of calls quote, or tell
+// of a program's output, and with what looks like a secret, and what is one by the
+// configuration, taken out.
 package eventlog
 
 import "time"

@@ -116,7 +116,8 @@ type failure struct {
 	Kind    string `json:"kind"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message"`
-	// quotes says that what the message quotes may be what a call was given.
+	// quotes says that what the message quotes may be what a call was given, or what
+	// its program printed.
 	quotes bool
 }
 
@@ -223,7 +224,7 @@ func (l *Log) line(to []byte, e event) []byte {
 	for _, f := range []*failure{e.Failure, e.stateFailure()} {
 		if f != nil {
 			if f.quotes {
-				f.Message = quoted().ReplaceAllString(f.Message, `"…"`)
+				f.Message = withoutGiven(f.Message)
 			}
 			f.Message = clip(l.secrets.redact(f.Message))
 		}

@@ -127,6 +127,8 @@ func TestRedact(t *testing.T) {
 		l.ExecutionFailed(session.Execution{Err: errors.New(message)})
 	}
 	l.ExecutionFailed(session.Execution{Err: errors.New("the command `curl given1` and \"given2 \\\" given3\" were denied")})
+	l.ExecutionFailed(session.Execution{Err: errors.New("the module words failed: unreachable; it said: given4 \"\nand `given5")})
+	l.ExecutionFailed(session.Execution{Err: errors.New("the pack \"words it said: \" ended with exit code 1 and said: given6 it said: given7")})
 	l.ExecutionFailed(session.Execution{Err: errors.New("the token of a short sentence stays: /home/u/file:12 not found, exit code 1")})
 	end(t, l)
 	text, err := os.ReadFile(path)
@@ -138,7 +140,9 @@ func TestRedact(t *testing.T) {
 			t.Errorf("%s is in the log:\n%s", secret, text)
 		}
 	}
-	for _, kept := range []string{"https://user:[redacted]@example.org/", "MY_TOKEN=[redacted]", "the token of a short sentence stays: /home/u/file:12 not found, exit code 1"} {
+	for _, kept := range []string{"https://user:[redacted]@example.org/", "MY_TOKEN=[redacted]", "the token of a short sentence stays: /home/u/file:12 not found, exit code 1",
+		"the module words failed: unreachable; it said: …", `the pack \"…\" ended with exit code 1 and said: …`,
+	} {
 		if !strings.Contains(string(text), kept) {
 			t.Errorf("%q is not in the log:\n%s", kept, text)
 		}

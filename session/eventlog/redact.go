@@ -39,6 +39,15 @@ var quoted = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("`[^`]*`|\"(?:[^\"\\\\]|\\\\.)*\"")
 })
 
+// printed is what an error tells at its end of a program's output.
+var printed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(it|and) said: [\s\S]*`) })
+
+// withoutGiven is an error's text without what a call was given and what its program
+// printed, as far as the error says which that is.
+func withoutGiven(text string) string {
+	return printed().ReplaceAllString(quoted().ReplaceAllString(text, `"…"`), "$1 said: …")
+}
+
 type pattern struct {
 	re   *regexp.Regexp
 	left string

@@ -261,7 +261,7 @@ func TestAdd(t *testing.T) {
 		"no name":        {tool.Pack{Command: []string{"true"}}, "needs a name"},
 		"no command":     {tool.Pack{Name: "p"}, "names no program"},
 		"no hash":        {tool.Pack{Name: "p", Command: []string{"p"}, SHA256: "abc"}, "not a SHA-256"},
-		"no program":     {tool.Pack{Name: "p", Command: []string{"no-such-program"}}, `the pack "p": this environment has no program no-such-program`},
+		"no program":     {tool.Pack{Name: "p", Command: []string{"no-such-program"}}, `the pack "p": this environment has no program "no-such-program"`},
 		"failing":        {tool.Pack{Name: "p", Command: []string{"sh", "-c", "echo oh >&2; exit 2"}}, "exit code 2 and said: oh"},
 		"silent":         {tool.Pack{Name: "p", Command: []string{"true"}}, "it answered list with nothing"},
 		"without a list": {says(`{"ok":true}`), `without the member "tools"`},

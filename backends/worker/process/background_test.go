@@ -115,8 +115,8 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 		says    string
 	}{
 		{"no shell", tool.StartRequest{Command: "true"}, tool.Unsupported, "no shell: there is no /nonexistent/shell"},
-		{"no program", tool.StartRequest{Argv: []string{"no-such-program"}}, tool.Unsupported, "no program no-such-program"},
-		{"no program, and a directory that may not be looked into", tool.StartRequest{Argv: []string{"no-such-program"}, Environment: map[string]string{"PATH": "closed:/bin"}}, tool.Unsupported, "no program no-such-program"},
+		{"no program", tool.StartRequest{Argv: []string{"no-such-program"}}, tool.Unsupported, `no program "no-such-program"`},
+		{"no program, and a directory that may not be looked into", tool.StartRequest{Argv: []string{"no-such-program"}, Environment: map[string]string{"PATH": "closed:/bin"}}, tool.Unsupported, `no program "no-such-program"`},
 		{"no interpreter", tool.StartRequest{Argv: []string{"./script"}}, tool.Unsupported, "not the interpreter"},
 		{"not executable", tool.StartRequest{Argv: []string{"./data"}}, tool.InvalidParams, "cannot be run"},
 		{"both", tool.StartRequest{Command: "true", Argv: []string{"true"}}, tool.InvalidParams, "either"},

@@ -102,18 +102,18 @@ func (m *Manager) directory(r request) (string, error) {
 	}
 	target, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return "", tool.Errorf(tool.InvalidParams, "the working directory %s cannot be used: %w", dir, err).WithPath("cwd")
+		return "", tool.Errorf(tool.InvalidParams, "the working directory %q cannot be used: %w", dir, cause(err)).WithPath("cwd")
 	}
 	if rel, err := filepath.Rel(m.o.Root, target); err != nil || !filepath.IsLocal(rel) {
-		return "", tool.Errorf(tool.PathOutsideRoot, "the working directory %s is outside the workspace %s", dir, m.o.Root).WithPath(dir)
+		return "", tool.Errorf(tool.PathOutsideRoot, "the working directory %q is outside the workspace %s", dir, m.o.Root).WithPath(dir)
 	}
 	info, err := os.Stat(target)
 	if err != nil || !info.IsDir() {
-		return "", tool.Errorf(tool.InvalidParams, "the working directory %s is not a directory", dir).WithPath("cwd")
+		return "", tool.Errorf(tool.InvalidParams, "the working directory %q is not a directory", dir).WithPath("cwd")
 	}
 	// The system would refuse the start, and blame the program.
 	if _, err := os.Stat(target + "/."); errors.Is(err, fs.ErrPermission) {
-		return "", tool.Errorf(tool.InvalidParams, "the working directory %s may not be entered: %w", dir, fs.ErrPermission).WithPath("cwd")
+		return "", tool.Errorf(tool.InvalidParams, "the working directory %q may not be entered: %w", dir, fs.ErrPermission).WithPath("cwd")
 	}
 	return target, nil
 }
@@ -209,15 +209,23 @@ func lookPath(name string, env []string, dir string) (string, error) {
 	return "", notRunnable(name, err)
 }
 
+// cause is why a path cannot be used, without the path, which is told already.
+func cause(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
 func notRunnable(name string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		return tool.Errorf(tool.Unsupported, "this environment has no program %s", name).WithPath(name).
+		return tool.Errorf(tool.Unsupported, "this environment has no program %q", name).WithPath(name).
 			WithHint("name a program that is on the PATH there, give its whole path, or install it")
 	default:
-		return tool.Errorf(tool.InvalidParams, "%s cannot be run: %w", name, err).WithPath("argv").
+		return tool.Errorf(tool.InvalidParams, "%q cannot be run: %w", name, cause(err)).WithPath("argv").
 			WithHint("make it executable, or name the program that runs it before it")
 	}
 }
