@@ -114,9 +114,10 @@ func TestHandOver(t *testing.T) {
 	if err := c.Close(); err != nil { // it has waited for the attach
 		t.Errorf("the attach ended with %v", err)
 	}
-	if all := opened(t, pid); slices.Contains(all, in) || slices.Contains(all, out) {
-		t.Errorf("the worker still holds %q", all)
-	}
+	eventually(t, "the worker holds neither", func() bool {
+		all := opened(t, pid)
+		return !slices.Contains(all, in) && !slices.Contains(all, out)
+	})
 }
 
 // joined is an attach without its process: join, as attach calls it.

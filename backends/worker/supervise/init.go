@@ -16,7 +16,7 @@ type InitOptions struct {
 	// own.
 	Control string
 	// Persistent environments outlive their workers. Others end when nobody
-	// had a worker for Lifetime.
+	// had a worker for Lifetime, and not before somebody has had time to come.
 	Persistent bool
 	// Lifetime is the idle limit; 0 means [worker.DefaultLifetime].
 	Lifetime time.Duration

@@ -47,7 +47,7 @@ func Init(ctx context.Context, o InitOptions) (err error) {
 		ended:   make(chan struct{}, 1),
 		slots:   make(chan struct{}, maxControls),
 	}
-	in.idleAt = time.Now().Add(o.Lifetime)
+	in.idleAt = time.Now().Add(max(o.Lifetime, arrivalTime))
 
 	chld := make(chan os.Signal, 1)
 	signal.Notify(chld, unix.SIGCHLD)

@@ -262,10 +262,25 @@ func TestInitIdle(t *testing.T) {
 func TestInitUnused(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	io, _ := initOptions(t)
-	io.Lifetime = shortLife
+	io.Lifetime = time.Second
 	if err := startInit(t, io, false).wait(t); err != nil {
 		t.Errorf("init ended with %v", err)
 	}
+}
+
+// The first to come may take longer than the idle limit.
+func TestInitAwaitsTheFirst(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	io, ao := initOptions(t)
+	io.Lifetime = time.Second
+	supervisor := startInit(t, io, false)
+	select {
+	case err := <-supervisor.done:
+		supervisor.ended = true
+		t.Fatalf("init ended with %v", err)
+	case <-time.After(2 * io.Lifetime):
+	}
+	connect(t, startAttach(t, ao), ao.Mark, t.TempDir())
 }
 
 // A persistent environment outlives its workers.

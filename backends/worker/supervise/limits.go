@@ -7,6 +7,9 @@ const (
 	// there in some 20 ms; one that waits for the end of its predecessor takes
 	// up to that one's shutdown budget.
 	startTimeout = 15 * time.Second
+	// arrivalTime is how long at least the first attach is awaited: an engine on a busy
+	// machine takes seconds from the start of a container to that of a program in it.
+	arrivalTime = 15 * time.Second
 	// startTries is how many workers are started when the first dies before
 	// somebody has reached it. One that cannot start at all fails as often, in
 	// milliseconds.

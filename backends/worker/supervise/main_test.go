@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 const token = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 // patience is how long tests wait for what should come at once.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // shortLife is a lifetime that is waited for, beside other tests: longer than a start
 // takes, on a busy machine too.
