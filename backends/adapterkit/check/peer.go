@@ -71,6 +71,8 @@ type peer struct {
 	mu        sync.Mutex
 	trial     *trial
 	spoiled   string   // why what it says is not listened to any more
+	strange   string   // the last that came and was nothing that was waited for, and why
+	unended   []byte   // the beginning of a line that has no end yet
 	log       []string // frames of the trial
 	dropped   int      // how many more there were
 	next      int
@@ -356,6 +358,7 @@ func (p *peer) answer(f frame) {
 	case again:
 		p.run.note(clauseOneReply, "a request must have one reply, but "+id+" has another one", p)
 	default:
+		p.wonder("a reply with the id %q, which no request has", id)
 		p.run.note(clauseOneReply, "a reply must be to a request, but nothing has the id "+id, p)
 	}
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 // adapter's.
 func (p *peer) read() {
 	defer close(p.ended)
-	in := bufio.NewReaderSize(p.program, 64<<10)
+	in := bufio.NewReaderSize(listener{p}, 64<<10)
 	junk, first := 0, ""
 	for {
 		line, err := readLine(in)
@@ -39,9 +40,10 @@ func (p *peer) read() {
 				first = p.redact(string(line[:min(len(line), 4*shownBytes)]))
 				p.record("←", line)
 				if p.heard.Load() {
-					p.run.note(clauseFramesOnly, fmt.Sprintf("its output must be frames and nothing else, but it said %.120q", first), p)
+					p.run.note(clauseFramesOnly, fmt.Sprintf("its output must be frames and nothing else, but it said %.120q: %s", first, noFrame(line)), p)
 				}
 			}
+			p.wonder("%.120q, which is no frame: %s", p.redact(string(line[:min(len(line), shownBytes)])), noFrame(line))
 			if junk > maxJunk {
 				p.spoil(fmt.Sprintf("more than %d KiB of its output are no frames, such as %.120q", maxJunk>>10, first))
 				return
@@ -51,6 +53,59 @@ func (p *peer) read() {
 			return
 		}
 	}
+}
+
+// noFrame says what a line lacks to be a frame.
+func noFrame(line []byte) string {
+	var members map[string]any
+	var f frame
+	switch err := json.Unmarshal(line, &members); {
+	case err != nil && json.Valid(line):
+		return "a frame is an object"
+	case err != nil:
+		return "it is not JSON"
+	case members["id"] == nil:
+		return "it has no id"
+	case kindOf(members["id"]) != "string":
+		return fmt.Sprintf("ids are strings, and its is a %s", kindOf(members["id"]))
+	}
+	return fmt.Sprint(json.Unmarshal(line, &f))
+}
+
+// listener is the adapter's output, of which it keeps the line that has no end yet.
+type listener struct{ p *peer }
+
+// Read reads.
+func (l listener) Read(b []byte) (int, error) {
+	n, err := l.p.program.Read(b)
+	said := b[:n]
+	l.p.mu.Lock()
+	defer l.p.mu.Unlock()
+	if end := bytes.LastIndexByte(said, '\n'); end >= 0 {
+		l.p.unended, said = l.p.unended[:0], said[end+1:]
+	}
+	l.p.unended = append(l.p.unended, said[:min(len(said), max(0, shownBytes-len(l.p.unended)))]...)
+	return n, err
+}
+
+// wonder keeps what came and is nothing that was waited for.
+func (p *peer) wonder(format string, a ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.strange = fmt.Sprintf(format, a...)
+}
+
+// instead says what has come in place of the reply to w, if anything has.
+func (p *peer) instead(w *waiting) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case len(p.unended) > 0:
+		return fmt.Sprintf("; its output ends in a line without a newline: %.120q", p.redact(string(p.unended)))
+	case p.strange != "":
+		return fmt.Sprintf(" with the id %q; what came last and was none: %s", w.id, p.strange)
+	}
+	return ""
 }
 
 // spoil says that the adapter is none, and why. It is not listened to any more.
@@ -112,6 +167,10 @@ func (p *peer) take(f frame, in io.Reader) {
 		if _, err := io.ReadFull(in, raw); err != nil {
 			return
 		}
+		// What has no newline in it was a piece.
+		p.mu.Lock()
+		p.unended = p.unended[:0]
+		p.mu.Unlock()
 	}
 	switch f.Method {
 	case "":

@@ -74,7 +74,31 @@ func (t *trial) seen() []*peer {
 
 // broken ends the trial: what was expected, and what came.
 func (t *trial) broken(format string, a ...any) {
+	for i, v := range a {
+		a[i] = asSent(v)
+	}
 	panic(outcome{Broken, fmt.Sprintf(format, a...)})
+}
+
+// asSent is a value as its author knows it, when it is one that came in JSON: the
+// beginning of the text.
+func asSent(v any) any {
+	switch v.(type) {
+	case args, map[string]any, []any:
+	default:
+		return v
+	}
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(v) != nil {
+		return v // never: it came in JSON
+	}
+	text := strings.TrimSpace(b.String())
+	if len(text) <= shownBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:shownBytes], "") + "…"
 }
 
 // want ends the trial as broken unless ok.
@@ -210,7 +234,7 @@ func (o *on) await(w *waiting) reply {
 			o.broken("no reply to %s: %s", w.method, o.peer.over())
 		case <-timer.C:
 			o.peer.wedged.Store(true)
-			o.broken("no reply to %s in %v", w.method, patience)
+			o.broken("no reply to %s in %v%s", w.method, patience, o.peer.instead(w))
 		case <-late.C:
 			if !o.peer.heard.Load() {
 				o.slowly(w.method, patience)
