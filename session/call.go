@@ -257,14 +257,15 @@ func (s *live) execute(ctx context.Context, p *place, x Execution, f func(ctx co
 func (p *place) call(ctx context.Context, r CallRequest, callID string) (tool.Result, error) {
 	return p.callWith(ctx, r, callID, p.reads(r.Name), func(ctx context.Context, env backends.Environment, request tool.Request) (tool.Result, error) {
 		if request.Mode == tool.ReadOnly {
-			if err := p.refuseWrites(ctx, env, r.Name); err != nil {
+			if err := p.refuseWrites(ctx, env, r); err != nil {
 				return tool.Result{}, err
 			}
 		}
 		result, err := env.Call(ctx, request)
 		if err != nil {
-			return tool.Result{}, err
+			return tool.Result{}, p.fittingError(err, r)
 		}
+		result = p.fitting(result, r)
 		if export, ok := exported(r.Name, result); ok {
 			return p.present(ctx, env, r.Arguments, export)
 		}
@@ -362,7 +363,8 @@ func modeWithin(limits profile.Profile, asked tool.Mode, a tool.Actor, c Constra
 
 // refuseWrites denies tools that write files by themselves: the mode confines
 // commands, and these run none.
-func (p *place) refuseWrites(ctx context.Context, env backends.Environment, name string) error {
+func (p *place) refuseWrites(ctx context.Context, env backends.Environment, r CallRequest) error {
+	name := r.Name
 	list, err := p.descriptions(ctx, env)
 	if err != nil {
 		return err
@@ -372,7 +374,7 @@ func (p *place) refuseWrites(ctx context.Context, env backends.Environment, name
 		return nil
 	}
 	return tool.Errorf(tool.Denied, "%s writes files, and this call may only read", name).
-		WithHint("Call it as the main agent in the mode standard, without a read_only constraint.")
+		WithHint("%s", p.toWrite(r.Actor, r.Constraints))
 }
 
 // withText gives a result the text that models read, where the far end left

@@ -69,7 +69,7 @@ func (m *Manager) WriteFile(ctx context.Context, id, path string, data []byte) (
 	}
 	err = m.withFiles(ctx, id, writeFile, func(ctx context.Context, p *place, files backends.FileSystem) error {
 		if p.toolLimits().MaxPermissionMode == tool.ReadOnly {
-			return tool.Errorf(tool.Denied, "the session %q may only read", id).WithPath(path)
+			return tool.Errorf(tool.Denied, "the session %q may only read", id).WithPath(path).WithHint("%s", p.toWrite(tool.Actor{}, Constraints{}))
 		}
 		info, err = files.WriteFile(ctx, path, data)
 		return err

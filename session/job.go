@@ -136,7 +136,7 @@ func (site jobSite) run(ctx context.Context, r JobRequest) (JobResult, error) {
 		}
 		done, err := runner.RunJob(ctx, job)
 		if err != nil {
-			return err
+			return whereabouts(ctx, env, job.CWD, err)
 		}
 		result = JobResult{
 			Stdout: done.Stdout, Stderr: done.Stderr, ExitCode: done.ExitCode, Signal: done.Signal,

@@ -47,10 +47,11 @@ func (m *Manager) StartProcess(ctx context.Context, r StartProcess) (v Process, 
 		}
 		return p.use(ctx, use{}, func(env backends.Environment, _ time.Duration) error {
 			record, err := s.start(ctx, env, r, mode)
-			if err == nil {
-				v = p.view(record)
+			if err != nil {
+				return whereabouts(ctx, env, r.CWD, err)
 			}
-			return err
+			v = p.view(record)
+			return nil
 		})
 	})
 	return v, err

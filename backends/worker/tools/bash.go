@@ -115,7 +115,7 @@ func (s *Set) run(ctx context.Context, c *call, line string, cmd process.Command
 	res.Stderr, res.StderrTruncated = output(stderr, cutErr, res.StderrTruncated)
 	switch {
 	case r.SandboxDenied:
-		res.Hint = deniedHint(r.Mode)
+		res.Hint = deniedHint(r.Mode, c.ceiling)
 	case r.TimedOut && s.o.Foreground:
 		res.Hint = "it was killed: nothing outlives its call in this environment; give it a longer timeout_seconds"
 	}
@@ -189,11 +189,21 @@ func whole(b []byte) int {
 	return len(b)
 }
 
-func deniedHint(mode tool.Mode) string {
+// deniedHint says what a command may write in a mode, and how it would be more, where that
+// may be asked for.
+func deniedHint(mode, ceiling tool.Mode) string {
 	if mode == tool.ReadOnly {
-		return "the permission mode read_only lets commands write to their temporary directory ($TMPDIR) only; call in the mode standard to change the workspace"
+		hint := "the permission mode read_only lets commands write to their temporary directory ($TMPDIR) only"
+		if ceiling != tool.ReadOnly {
+			hint += tool.HintStandardBehind
+		}
+		return hint
 	}
-	return "the permission mode standard lets commands write to the workspace, their temporary directory ($TMPDIR) and the profile's writable_paths only; add a path there, or call in the mode unconfined"
+	hint := "the permission mode standard lets commands write to the workspace, their temporary directory ($TMPDIR) and the profile's writable_paths only; add a path there"
+	if ceiling == tool.Unconfined {
+		hint += ", or call in the mode unconfined"
+	}
+	return hint
 }
 
 // background starts a command that nobody waits for.

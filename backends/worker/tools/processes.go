@@ -110,7 +110,7 @@ func (s *Set) maySteer(ctx context.Context, c *call, id string) error {
 		return err
 	}
 	return tool.Errorf(tool.Denied, "the permission mode read_only allows steering only what the same actor has started in it").
-		WithHint("call it as the main agent in the mode standard")
+		WithHint("%s", c.wider())
 }
 
 // owns reports whether the caller has started the process.

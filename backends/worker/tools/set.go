@@ -48,7 +48,8 @@ type Set struct {
 // call is one call of a tool on its way through a handler.
 type call struct {
 	tool.Request
-	mode tool.Mode // the mode that holds
+	mode    tool.Mode // the mode that holds
+	ceiling tool.Mode // the widest that may be asked for
 }
 
 type handler func(ctx context.Context, c *call) (tool.Result, error)
@@ -99,7 +100,7 @@ func (s *Set) Call(ctx context.Context, r tool.Request) (tool.Result, error) {
 	if !ok {
 		return tool.Result{}, s.unknown(r.Name)
 	}
-	c := &call{Request: r, mode: cmp.Or(r.Mode, s.o.DefaultMode)}
+	c := &call{Request: r, mode: cmp.Or(r.Mode, s.o.DefaultMode), ceiling: s.o.Ceiling}
 	if r.Actor.Kind == tool.ActorSideChat {
 		c.mode = tool.ReadOnly
 	}
@@ -186,9 +187,17 @@ func (s *Set) Descriptions() []tool.Description {
 func (c *call) mayWrite() error {
 	if c.mode == tool.ReadOnly {
 		return tool.Errorf(tool.Denied, "%s writes files, which the permission mode read_only does not allow", c.Name).
-			WithHint("call it in the mode standard")
+			WithHint("%s", c.wider())
 	}
 	return nil
+}
+
+// wider says how a call that may only read would get further, where it may.
+func (c *call) wider() string {
+	if c.ceiling == tool.ReadOnly {
+		return "nothing may be written in this environment, whose calls have the mode read_only at most"
+	}
+	return tool.HintStandard
 }
 
 // limit is the least of a tool's own limit and those of the call and the set, in bytes.
