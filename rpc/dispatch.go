@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"maps"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"go.lsp.dev/jsonrpc2"
 
+	"github.com/caisson-dev/caisson/backends/pace"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/rpc/protocol"
 )
@@ -56,8 +56,8 @@ type request struct {
 	// sessionID and tool are what the request names, for its error and its pace.
 	sessionID string
 	tool      string
-	// soon says whether the last request of its kind was over soon.
-	soon *atomic.Bool
+	// kind knows how soon those like it are over.
+	kind *pace.Kind
 	// params are the parameters as they were written.
 	params []byte
 	// scratch is where the answer is encoded, nil for elsewhere.
@@ -178,7 +178,7 @@ func (r *request) run(params []byte) {
 func (r *request) prepare(params []byte) (w work, err error) {
 	defer r.recover(&err)
 	w, err = r.method.handle(r, params)
-	r.soon = r.pace.of(r)
+	r.kind = r.paces.Of(r.name, r.sessionID, r.tool)
 	return w, err
 }
 
@@ -186,7 +186,7 @@ func (r *request) prepare(params []byte) (w work, err error) {
 func (r *request) finish(w work) {
 	begun := time.Now()
 	result, err := r.safely(w)
-	r.note(time.Since(begun))
+	r.kind.Took(time.Since(begun))
 	r.answer(result, err)
 }
 

@@ -38,15 +38,6 @@ const (
 	// maxSpare is how many goroutines wait to read on: two take turns where one
 	// request comes at a time.
 	maxSpare = 4
-	// reliefInterval is after how long another goroutine reads on: a message
-	// waits twice that at most behind a request that was quick until now.
-	reliefInterval = 2 * time.Millisecond
-	// reliefLooks is after how many intervals without a request nobody looks any
-	// more.
-	reliefLooks = 5
-	// yieldTurns is after how many turns the goroutine that reads gives way once. A
-	// request has two, so that this is well within 10 ms.
-	yieldTurns = 32
 	// maxDroppable is how many messages may wait to be written before log
 	// lines and traces, which nobody misses, are dropped.
 	maxDroppable = 1000

@@ -1,9 +1,6 @@
 package rpc
 
-import (
-	"context"
-	"testing"
-)
+import "testing"
 
 // TestReaderIsRelieved has the goroutine that reads work on a call that blocks,
 // as one does whose like were quick until then: another one reads on, the call
@@ -11,9 +8,8 @@ import (
 func TestReaderIsRelieved(t *testing.T) {
 	h := serve(t, nil)
 	p := startRaw(t, h)
-	for i := range h.server.pace.soon {
-		h.server.pace.soon[i].Store(true)
-	}
+	kind := h.server.paces.Of("tool/call", "s1", "block")
+	kind.Took(0)
 	p.send(`{"id":5,"method":"tool/call","params":{"sessionId":"s1","name":"block","arguments":{}}}`)
 	<-h.entered
 	p.send(`{"id":6,"method":"tool/call","params":{"sessionId":"s1","name":"echo","arguments":{"n":6}}}`)
@@ -24,38 +20,7 @@ func TestReaderIsRelieved(t *testing.T) {
 		p.send(`{"id":7,"method":"tool/call","params":{"sessionId":"s1","name":"echo","arguments":{"n":7}}}`)
 		p.expect(`{"id":7,"result":{"...":""}}`)
 	}
-	r := &request{server: h.server, name: "tool/call", sessionID: "s1", tool: "block"}
-	if h.server.pace.of(r).Load() {
+	if kind.Soon() {
 		t.Error("the call that was held up still counts as quick")
-	}
-}
-
-// A turn that ends by itself goes on reading; one that takes long is taken over
-// once, whatever comes between.
-func TestRelief(t *testing.T) {
-	var l relief
-	l.init()
-	ctx, cancel := context.WithCancel(t.Context())
-	taken, done := make(chan struct{}, 10), make(chan struct{})
-	go func() {
-		defer close(done)
-		l.watch(ctx, func() { taken <- struct{}{} })
-	}()
-	for range 1000 {
-		if turn := l.begin(); !l.end(turn) {
-			<-taken // the machine was slow
-		}
-	}
-	for range 3 {
-		turn := l.begin()
-		<-taken
-		if l.end(turn) {
-			t.Error("two read at once")
-		}
-	}
-	cancel()
-	<-done
-	if len(taken) > 0 {
-		t.Error("a turn was taken over twice")
 	}
 }

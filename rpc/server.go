@@ -11,6 +11,7 @@ import (
 
 	"go.lsp.dev/jsonrpc2"
 
+	"github.com/caisson-dev/caisson/backends/pace"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/rpc/frame"
 	"github.com/caisson-dev/caisson/rpc/protocol"
@@ -37,8 +38,8 @@ type server struct {
 	log     *slog.Logger // to o.Log and the client
 	stream  *frame.Stream
 	methods map[string]method
-	pace    pace
-	relief  relief
+	paces   *pace.Memory
+	relief  *pace.Relief
 	// readOn is taken from by goroutines that may read on, which spare counts.
 	readOn chan struct{}
 	spare  atomic.Int32
@@ -100,6 +101,8 @@ func newServer(o Options) *server {
 		requests:      map[jsonrpc2.ID]*request{},
 		subscriptions: map[processKey]*subscription{},
 		chunks:        sync.Pool{New: func() any { return new([outputChunk]byte) }},
+		paces:         pace.NewMemory(quickRequest),
+		relief:        pace.NewRelief(),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	local := slog.DiscardHandler
@@ -113,8 +116,6 @@ func newServer(o Options) *server {
 		WriteEnd: func(err error) { s.end(ExitUnclean, err) },
 	})
 	s.worked = s.work.Done
-	s.pace.init()
-	s.relief.init()
 	s.asks.init()
 	return s
 }
@@ -131,7 +132,7 @@ func Serve(ctx context.Context, o Options) (exitCode int, err error) {
 func (s *server) serve(ctx context.Context) (int, error) {
 	go s.read()
 	s.work.Go(func() {
-		s.relief.watch(s.ctx, func() {
+		s.relief.Watch(s.ctx.Done(), func() {
 			s.stream.Detach()
 			s.relieve()
 		})

@@ -61,9 +61,6 @@ const (
 	// kind to be run by the goroutine that reads: to hand it to another one takes
 	// about that long where processors are busy or asleep.
 	quickRequest = 200 * time.Microsecond
-	// reliefTime is after how long another goroutine reads on: what a frame waits at
-	// most behind a request that was quick until now.
-	reliefTime = 2 * time.Millisecond
 	// DefaultMaxPending is how many bytes of request data and bodies a server
 	// holds at once.
 	DefaultMaxPending = 2 * MaxBody

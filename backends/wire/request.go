@@ -8,8 +8,8 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"sync/atomic"
 
+	"github.com/caisson-dev/caisson/backends/pace"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
@@ -53,7 +53,7 @@ type Request struct {
 	out    *outbox
 	size   int64          // of Data and Body, as counted in Server.pending
 	parsed *parsedExecute // of execute, once it was taken apart
-	soon   *atomic.Bool   // whether the last one of its kind was over soon; may be nil
+	kind   *pace.Kind     // how soon those like it are over; may be nil
 	// begin is what initialize checked before it is handled.
 	begin *beginning
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caisson-dev/caisson/backends/pace"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
@@ -49,8 +50,8 @@ type Server struct {
 
 	idle   chan *Request // to a goroutine that has nothing to do
 	idlers atomic.Int32  // how many there are
-	relief relief
-	pace   pace
+	relief *pace.Relief
+	paces  *pace.Memory
 	blocks bool // reading blocks a thread
 
 	mu        sync.Mutex
@@ -105,9 +106,9 @@ func NewServer(rw io.ReadWriteCloser, h Handler, o ServerOptions) *Server {
 
 		flushGrace: flushGrace,
 		blocks:     Blocks(rw),
+		relief:     pace.NewRelief(),
+		paces:      pace.NewMemory(quickRequest),
 	}
-	s.relief.init(s.relieve)
-	s.pace.init()
 	return s
 }
 
@@ -132,6 +133,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { s.end(context.Cause(ctx)) })
 	defer stop()
 	go s.readOn()
+	go s.relief.Watch(s.ended, s.relieve)
 	var pump sync.WaitGroup
 	pump.Go(s.pump)
 
@@ -334,12 +336,12 @@ func (s *Server) handle(r *Request) (resp Response, err error) {
 			err = tool.Errorf(tool.Internal, "%s failed for a reason inside the worker", r.Method)
 		}
 	}()
-	if r.soon == nil {
+	if r.kind == nil {
 		return s.h.Handle(r.ctx, r)
 	}
 	begun := time.Now()
 	resp, err = s.h.Handle(r.ctx, r)
-	r.note(time.Since(begun))
+	r.kind.Took(time.Since(begun))
 	return resp, err
 }
 

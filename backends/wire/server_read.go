@@ -20,7 +20,7 @@ type beginning struct {
 
 // read reads frames until the connection ends, and returns why it did, or nil when
 // another goroutine reads on in its place. Its own answers it posts: it must not wait
-// for the host to read. Of what a request answers that it runs itself, see relief.
+// for the host to read. Of what a request answers that it runs itself, see [pace.Relief].
 func (s *Server) read() error {
 	for {
 		f, err := s.reader.next()
@@ -32,9 +32,9 @@ func (s *Server) read() error {
 			return err
 		}
 		if r != nil && s.runsHere(r) {
-			turn := s.relief.begin()
+			turn := s.relief.Begin()
 			s.run(r)
-			if !s.relief.end(turn) {
+			if !s.relief.End(turn) {
 				return nil
 			}
 			continue

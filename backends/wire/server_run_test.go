@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // executeFrame is a call of a tool.
@@ -38,11 +37,11 @@ func TestSlowBehindQuick(t *testing.T) {
 	for i := range 1000 { // a machine that is busy may not be quick for a while
 		s.say(executeFrame(fmt.Sprint(i), "work"))
 		s.hears(`"data":null`)
-		if seen.pace.of(MethodExecute, "work").Load() {
+		if seen.paces.Of(MethodExecute, "work").Soon() {
 			break
 		}
 	}
-	if !seen.pace.of(MethodExecute, "work").Load() {
+	if !seen.paces.Of(MethodExecute, "work").Soon() {
 		t.Fatal("a call that does nothing is never over soon")
 	}
 	slow.Store(true)
@@ -52,7 +51,7 @@ func TestSlowBehindQuick(t *testing.T) {
 	s.hears(`"id":"other","data":null`)
 	s.say(`{"id":"slow","method":"cancel","token":"` + testToken + `"}`)
 	s.hears(`"id":"slow","error"`)
-	if seen.pace.of(MethodExecute, "work").Load() {
+	if seen.paces.Of(MethodExecute, "work").Soon() {
 		t.Error("what took so long counts as soon over")
 	}
 	close(release)
@@ -79,40 +78,14 @@ func TestRunsHere(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := NewServer(nil, nil, ServerOptions{})
-			for i := range s.pace.soon {
-				s.pace.soon[i].Store(!test.slow)
+			if !test.slow {
+				s.paces.Of(MethodExecute, "read_file").Took(0)
+				s.paces.Of(test.request.Method, "").Took(0)
 			}
 			s.reader.buf, s.reader.end = []byte(test.behind), len(test.behind)
 			if got := s.runsHere(&test.request); got != test.want {
 				t.Errorf("%v, want %v", got, test.want)
 			}
 		})
-	}
-}
-
-// TestRelief has another one read on in time, once, and never for one that is done.
-func TestRelief(t *testing.T) {
-	read := make(chan struct{}, 8)
-	var l relief
-	l.init(func() { read <- struct{}{} })
-	for range 3 {
-		turn := l.begin()
-		select {
-		case <-read:
-		case <-time.After(soon):
-			t.Fatal("nobody reads on")
-		}
-		if l.end(turn) {
-			t.Error("two go on reading")
-		}
-	}
-	turn := l.begin()
-	l.overdue() // as if it took long
-	if l.end(turn) || len(read) != 1 {
-		t.Error("two go on reading")
-	}
-	l.overdue()
-	if len(read) != 1 {
-		t.Error("another one reads on though nobody was held up")
 	}
 }
