@@ -196,7 +196,8 @@ func (p *place) letGo(ctx context.Context, env backends.Environment, files []bac
 }
 
 // artifactNames are the files' base names, and where one would come twice the
-// whole path, so that two files of one content stay two artifacts.
+// whole path, so that two files of one content stay two artifacts. A whole path that is
+// another's name has underscores before it.
 func artifactNames(files []backends.JobFile) []string {
 	const coded = "bytes:" // before a path that is no text, percent-encoded
 	count := map[string]int{}
@@ -210,9 +211,20 @@ func artifactNames(files []backends.JobFile) []string {
 		count[names[i]]++
 	}
 	for i, f := range files {
-		if count[names[i]] > 1 {
-			names[i] = strings.ReplaceAll(f.Path, "/", "_")
+		if count[names[i]] == 1 {
+			continue
 		}
+		raw, isCoded := strings.CutPrefix(f.Path, coded)
+		before := ""
+		if isCoded {
+			before = coded
+		}
+		for name := strings.ReplaceAll(raw, "/", "_"); ; name = "_" + name {
+			if names[i] = before + name; count[names[i]] == 0 || name == raw {
+				break
+			}
+		}
+		count[names[i]]++
 	}
 	return names
 }
