@@ -333,7 +333,12 @@ func TestGuardedFiles(t *testing.T) {
 	}
 	q.Mode = tool.Unconfined
 	r.run(q)
-	q.CWD, q.Mode = "", tool.Standard
+	q.CWD, q.Mode = "missing", tool.Standard
+	_, err := r.runner.Run(t.Context(), q)
+	if e, _ := errors.AsType[*tool.Error](err); e == nil || e.Kind != tool.InvalidParams || e.Hint == "" {
+		t.Errorf("a missing directory: %v", err)
+	}
+	q.CWD = ""
 	r.run(q)
 	r.nothing()
 }

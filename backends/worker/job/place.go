@@ -209,7 +209,8 @@ func (r *Runner) inCWD(q tool.JobRequest) (inputs, error) {
 	case errors.As(err, &known):
 		return nil, err
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrPermission):
-		return nil, tool.Errorf(tool.InvalidParams, "the job's directory %q cannot be used: %w", q.CWD, err).WithPath("cwd")
+		return nil, tool.Errorf(tool.InvalidParams, "the job's directory %q cannot be used: %w", q.CWD, err).WithPath("cwd").
+			WithHint("name a directory of the workspace that is there, or leave cwd out to run in a fresh one")
 	}
 	return nil, tool.Errorf(tool.Internal, "open the job's directory: %w", err).WithPath("cwd")
 }

@@ -144,7 +144,7 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 				t.Errorf("error is %q (%s)", err, tool.KindOf(err))
 			}
 			e, _ := errors.AsType[*tool.Error](err)
-			if (tt.kind == tool.Unsupported || tt.says == "too large" || tt.says == "cannot be run") && (e == nil || e.Hint == "") {
+			if (tt.kind == tool.Unsupported || tt.says == "too large" || tt.says == "cannot be run" || tt.says == "working directory") && (e == nil || e.Hint == "") {
 				t.Errorf("nothing is said of what to do next: %v", err)
 			}
 			list, err := m.List(t.Context())

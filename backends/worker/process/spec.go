@@ -87,6 +87,9 @@ func (m *Manager) shell() (string, error) {
 		WithHint("run programs by argument list, or use an image that has a shell")
 }
 
+// otherCWD is the hint of a working directory that is none.
+const otherCWD = "name a directory of the workspace that is there, or leave cwd out to work in the workspace itself"
+
 // directory is the working directory that r names: in the workspace, links
 // resolved, or the command's own.
 func (m *Manager) directory(r request) (string, error) {
@@ -102,18 +105,18 @@ func (m *Manager) directory(r request) (string, error) {
 	}
 	target, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return "", tool.Errorf(tool.InvalidParams, "the working directory %q cannot be used: %w", dir, cause(err)).WithPath("cwd")
+		return "", tool.Errorf(tool.InvalidParams, "the working directory %q cannot be used: %w", dir, cause(err)).WithPath("cwd").WithHint(otherCWD)
 	}
 	if rel, err := filepath.Rel(m.o.Root, target); err != nil || !filepath.IsLocal(rel) {
 		return "", tool.Errorf(tool.PathOutsideRoot, "the working directory %q is outside the workspace %s", dir, m.o.Root).WithPath(dir)
 	}
 	info, err := os.Stat(target)
 	if err != nil || !info.IsDir() {
-		return "", tool.Errorf(tool.InvalidParams, "the working directory %q is not a directory", dir).WithPath("cwd")
+		return "", tool.Errorf(tool.InvalidParams, "the working directory %q is not a directory", dir).WithPath("cwd").WithHint(otherCWD)
 	}
 	// The system would refuse the start, and blame the program.
 	if _, err := os.Stat(target + "/."); errors.Is(err, fs.ErrPermission) {
-		return "", tool.Errorf(tool.InvalidParams, "the working directory %q may not be entered: %w", dir, fs.ErrPermission).WithPath("cwd")
+		return "", tool.Errorf(tool.InvalidParams, "the working directory %q may not be entered: %w", dir, fs.ErrPermission).WithPath("cwd").WithHint(otherCWD)
 	}
 	return target, nil
 }
