@@ -3,9 +3,13 @@ package connection
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
 )
@@ -196,6 +200,66 @@ func TestRefusedAuthentication(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	})
+}
+
+// TestUnusableKeys: of a configured key that is not offered it is said why, and the
+// way to a new one names its file, since no other would be offered.
+func TestUnusableKeys(t *testing.T) {
+	t.Setenv("SSH_ASKPASS", "")
+	key, encrypted := sshtest.NewKey(t, "ed25519", ""), sshtest.NewKey(t, "ecdsa", "a passphrase")
+	if out, err := exec.Command("ssh-keygen", "-p", "-m", "PKCS8", "-P", "a passphrase", "-N", "a passphrase", "-f", encrypted.File).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	ca := sshtest.NewKey(t, "ed25519", "")
+	certified := sshtest.NewKey(t, "ed25519", "")
+	certified.SignUser(t, ca, "somebody")
+	dir := t.TempDir()
+	missing, garbage := sshtest.Key{File: filepath.Join(dir, "missing")}, sshtest.Key{File: filepath.Join(dir, "garbage")}
+	if err := os.WriteFile(garbage.File, []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{encrypted}, UserCA: &ca})
+	for _, tt := range []struct {
+		name, line string
+		key        sshtest.Key
+		message    []string
+		hint       string
+	}{
+		{"missing", "", missing, []string{"no key to offer", "cannot be used: " + missing.File + " is not there"}, "-f " + missing.File},
+		{"garbage", "", garbage, []string{"no key to offer", "cannot be used: " + garbage.File + ": ssh: no key found"}, "-f " + garbage.File},
+		{"beside another", "IdentityFile " + missing.File, key, []string{"accepts none of the keys", key.File, missing.File + " is not there"}, "-f " + key.File},
+		{"of a type that is switched off", "PubkeyAcceptedAlgorithms rsa-sha2-512", key, []string{key.File + ": ssh-ed25519 is not among PubkeyAcceptedAlgorithms"}, ""},
+		{"encrypted as PKCS #8", "", encrypted, []string{"would accept the key", "it is encrypted"}, "ssh-add " + encrypted.File},
+		{"certificate for somebody else", "", certified, []string{"-cert.pub), which is for somebody, "}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			lines := []string{"IdentityAgent none"}
+			if tt.line != "" {
+				lines = append(lines, tt.line)
+			}
+			c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, tt.key, lines...))
+			p := newPool(t)
+			e := refusal(t, p, resolve(t, p, c, "box"))
+			has(t, e.Message, tt.message...)
+			has(t, e.Hint, tt.hint)
+		})
+	}
+}
+
+// TestCertificateFlaw: what a host will not like about a certificate.
+func TestCertificateFlaw(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	for want, c := range map[string]ssh.Certificate{
+		"":                                 {CertType: ssh.UserCert, ValidAfter: 999_999, ValidBefore: ssh.CertTimeInfinity, ValidPrincipals: []string{"other", "me"}},
+		", which is no user's certificate": {CertType: ssh.HostCert, ValidBefore: ssh.CertTimeInfinity},
+		", which has expired on 1970-01-12T13:46:40Z":   {CertType: ssh.UserCert, ValidBefore: 1_000_000},
+		", which is valid from 1970-01-12T13:46:41Z on": {CertType: ssh.UserCert, ValidAfter: 1_000_001, ValidBefore: ssh.CertTimeInfinity},
+		", which is for other, yet another":             {CertType: ssh.UserCert, ValidBefore: ssh.CertTimeInfinity, ValidPrincipals: []string{"other", "yet another"}},
+	} {
+		if got := (identity{public: &c}).flaw("me", now); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 }
 
 // TestMuteAgent: an agent that does not answer costs a moment, and is told of where

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -25,8 +26,8 @@ const (
 // authenticator offers a host one key after the other, and remembers what came
 // of it. It is used by one handshake.
 type authenticator struct {
-	hop  *hop
-	keys []identity
+	hop *hop
+	offers
 	next int
 	// methods are what the host last said it would take; partial what it has
 	// taken, when that was not enough.
@@ -34,8 +35,6 @@ type authenticator struct {
 	// wanted is the key that the host asked to sign with and that could not.
 	wanted *identity
 	failed error
-	// mute is why the agent could not be asked, if there is one.
-	mute error
 }
 
 // method is the callback of the handshake: the key to offer next.
@@ -133,16 +132,28 @@ func (e *authError) refusal() string {
 	case len(a.methods) > 0 && !slices.Contains(a.methods, publicKey):
 		return fmt.Sprintf("%s does not take keys%s", host, takes)
 	case len(a.keys) == 0:
-		return fmt.Sprintf("there is no key to offer to %s%s", host, takes)
+		return fmt.Sprintf("there is no key to offer to %s%s%s", host, takes, a.without())
 	case a.next < len(a.keys) && strings.Contains(e.cause.Error(), "oo many"):
 		return fmt.Sprintf("%s has hung up after %d of %d keys that it does not accept", host, a.next, len(a.keys))
 	default:
 		var offered []string
 		for _, key := range a.keys {
-			offered = append(offered, key.String())
+			offered = append(offered, key.String()+key.flaw(a.hop.User, time.Now()))
 		}
-		return fmt.Sprintf("%s accepts none of the keys %s%s", host, strings.Join(offered, ", "), takes)
+		return fmt.Sprintf("%s accepts none of the keys %s%s%s", host, strings.Join(offered, ", "), takes, a.without())
 	}
+}
+
+// without says which of the configured keys were not offered.
+func (a *authenticator) without() string {
+	if len(a.left) == 0 {
+		return ""
+	}
+	var files []string
+	for _, u := range a.left {
+		files = append(files, u.String())
+	}
+	return "; of the configured keys these cannot be used: " + strings.Join(files, ", ")
 }
 
 // public is the error as it leaves this room.
@@ -173,11 +184,9 @@ func (e *authError) public() *tool.Error {
 
 // setUpKey says how a key is set up for h.
 func (h *hop) setUpKey() string {
-	file := h.Asked.IdentityFile
-	if file == "" {
-		file = "~/.ssh/id_ed25519"
-	} else {
-		file = Quote(file)
+	file := defaultIdentity + "ed25519"
+	if own := h.ownIdentity(); own != "" {
+		file = Quote(own)
 	}
 	args := []string{}
 	if f := h.Asked.ConfigFile; f != "" {
@@ -192,6 +201,23 @@ func (h *hop) setUpKey() string {
 	}
 	return fmt.Sprintf("set up a key: ssh-keygen -t ed25519 -f %s makes one unless it is there, ssh-copy-id -i %s.pub %s%s gives it to the machine",
 		file, file, options, Quote(h.User+"@"+h.Name))
+}
+
+// ownIdentity is the first file of a key that the profile or the configuration names
+// for h, if one does: another one would not be offered.
+func (h *hop) ownIdentity() string {
+	if h.Asked.IdentityFile != "" {
+		return h.Asked.IdentityFile
+	}
+	for _, path := range h.Settings["identityfile"] {
+		if strings.HasPrefix(path, defaultIdentity) || path == "" || strings.EqualFold(path, "none") {
+			continue
+		}
+		if file, err := h.expand(path); err == nil {
+			return strings.TrimSuffix(file, ".pub")
+		}
+	}
+	return ""
 }
 
 // openSSHMay reports whether OpenSSH has a way to authenticate that was refused

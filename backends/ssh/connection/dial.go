@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -98,13 +99,11 @@ func (p *Pool) hop(ctx context.Context, h, before *hop, clients []*ssh.Client, a
 	if err != nil {
 		return nil, nil, tool.Errorf(tool.BackendUnavailable, "connecting to %s: %w", h, err)
 	}
-	keys, closer, mute, err := identities(ctx, h, p.log)
+	offers, err := identities(ctx, h, p.log)
 	if err != nil {
 		return nil, nil, err
 	}
-	if closer != nil {
-		defer closer.Close()
-	}
+	defer offers.close()
 	raw, err := p.connect(ctx, h, before, clients)
 	if err != nil {
 		return nil, nil, late(unreachable(h, err))
@@ -118,7 +117,7 @@ func (p *Pool) hop(ctx context.Context, h, before *hop, clients []*ssh.Client, a
 	})
 	defer stop()
 
-	a := &authenticator{hop: h, keys: keys, mute: mute}
+	a := &authenticator{hop: h, offers: offers}
 	var refused error
 	verified := false
 	config := &ssh.ClientConfig{
@@ -229,7 +228,7 @@ func unreachable(h *hop, err error) *tool.Error {
 		return e.WithHint("%s is more than a name: an address has no brackets here, and user and port have members of their own", h.Host)
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return e.WithHint("there is no host of the name %s; is it spelt as in the ssh configuration?", h.Host)
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		return e.WithHint("it hung up during the handshake: its log says why, often MaxStartups or a firewall")
 	}
 	return e.WithHint("see whether the machine is up and whether an ssh server listens on %s", address(h.Host, h.Port))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -74,6 +75,21 @@ func TestHostKey(t *testing.T) {
 
 	c.SetKnownHosts(t, sshtest.HashKnownHosts(t, s.KnownHosts()))
 	says(t, dial(t, p, c, "box"), "echo in", "in\n")
+}
+
+// TestHostKeyNotKept: where the configuration keeps no keys, to accept one as it says
+// would lead nowhere.
+func TestHostKeyNotKept(t *testing.T) {
+	t.Parallel()
+	key := sshtest.NewKey(t, "ed25519", "")
+	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
+	for _, none := range []string{os.DevNull, "none"} {
+		c := sshtest.NewClient(t, "", sshtest.HostBlock("box", s, key, "StrictHostKeyChecking no", "UserKnownHostsFile "+none))
+		p := newPool(t)
+		e := refusal(t, p, resolve(t, p, c, "box"))
+		has(t, e.Message, "not known")
+		has(t, e.Hint, "known_hosts_file in the profile", "ssh -o StrictHostKeyChecking=ask -o UserKnownHostsFile="+filepath.Join(whoami().home, ".ssh", "known_hosts"))
+	}
 }
 
 // TestHostKeyTypes: the type of which a key is known is asked for.

@@ -2,6 +2,8 @@ package connection
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/crypto/ssh"
@@ -104,6 +106,21 @@ func (e *hostKeyError) public() *tool.Error {
 	case keyRevoked:
 		return out.WithHint("do not connect; ask whoever runs the machine. %s shows the keys that it has", e.verify())
 	default:
+		if e.hop.keepsNoKeys() {
+			file := filepath.Join(e.hop.me.home, ".ssh", "known_hosts")
+			return out.WithHint("the ssh configuration keeps no keys (UserKnownHostsFile). Compare what %s shows with what whoever runs the machine says; if that is the same, run %s once, accept the key, and name the file by known_hosts_file in the profile",
+				e.verify(), e.hop.sshCommand("-o", "StrictHostKeyChecking=ask", "-o", "UserKnownHostsFile="+file))
+		}
 		return out.WithHint("compare what %s shows with what whoever runs the machine says; if that is the same, run %s once and accept the key", e.verify(), connect)
 	}
+}
+
+// keepsNoKeys reports whether ssh would forget a key of h that was accepted: it writes
+// those into the user's first file.
+func (h *hop) keepsNoKeys() bool {
+	if h.Asked.KnownHostsFile != "" {
+		return false
+	}
+	files := h.Settings.paths("userknownhostsfile", isFile)
+	return len(files) == 0 || files[0] == os.DevNull
 }

@@ -3,10 +3,12 @@ package connection
 import (
 	"cmp"
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -24,6 +26,23 @@ var (
 	errOpen      = errors.New("others may read or write its file")
 )
 
+// defaultIdentity begins the names of the files that ssh tries where none is
+// configured.
+const defaultIdentity = "~/.ssh/id_"
+
+// unusable is a configured file that no key could be read from, and why.
+type unusable struct {
+	file string
+	err  error
+}
+
+func (u unusable) String() string {
+	if errors.Is(u.err, os.ErrNotExist) {
+		return u.file + " is not there"
+	}
+	return u.file + ": " + strings.TrimPrefix(strings.TrimPrefix(u.err.Error(), "open "), u.file+": ")
+}
+
 // agentSource is the source of what an agent holds.
 const agentSource = "agent"
 
@@ -38,16 +57,56 @@ type identity struct {
 
 func (i identity) String() string { return describe(i.public) + " (" + i.source + ")" }
 
-// identities are the keys for a host, in the order in which ssh offers them:
-// certificates, what the agent holds of the configured keys, what else it
-// holds, and the keys that are in files alone. Keys that cannot sign come last:
-// being asked to is how one learns that the server would take them. mute is why the
-// agent could not be asked, as with ssh no reason to give up; the closer ends the
-// connection to it.
-func identities(ctx context.Context, h *hop, log *slog.Logger) (keys []identity, closer io.Closer, mute, err error) {
-	files, certificates, err := identityFiles(h, log)
+// flaw says why a host is likely to refuse a certificate for user.
+func (i identity) flaw(user string, now time.Time) string {
+	c, ok := i.public.(*ssh.Certificate)
+	if !ok {
+		return ""
+	}
+	second := uint64(max(0, now.Unix())) //nolint:gosec // not negative
+	date := func(second uint64) string {
+		return time.Unix(int64(min(second, math.MaxInt64)), 0).UTC().Format(time.RFC3339) //nolint:gosec // not more
+	}
+	switch {
+	case c.CertType != ssh.UserCert:
+		return ", which is no user's certificate"
+	case second >= c.ValidBefore:
+		return ", which has expired on " + date(c.ValidBefore)
+	case second < c.ValidAfter:
+		return ", which is valid from " + date(c.ValidAfter) + " on"
+	case len(c.ValidPrincipals) > 0 && !slices.Contains(c.ValidPrincipals, user):
+		return ", which is for " + strings.Join(c.ValidPrincipals, ", ")
+	}
+	return ""
+}
+
+// offers are the keys for a host.
+type offers struct {
+	// keys are in the order in which ssh offers them: certificates, what the agent
+	// holds of the configured keys, what else it holds, and the keys that are in files
+	// alone. Keys that cannot sign come last: being asked to is how one learns that
+	// the server would take them.
+	keys []identity
+	// left are the configured files that give none.
+	left []unusable
+	// mute is why the agent could not be asked, as with ssh no reason to give up.
+	mute error
+	// agent, unless nil, is the connection to it, which signing needs.
+	agent io.Closer
+}
+
+// close ends the connection to the agent.
+func (o offers) close() {
+	if o.agent != nil {
+		o.agent.Close()
+	}
+}
+
+// identities are the keys for a host, which are to be closed.
+func identities(ctx context.Context, h *hop, log *slog.Logger) (offers, error) {
+	files, certificates, left, err := identityFiles(h, log)
 	if err != nil {
-		return nil, nil, nil, err
+		return offers{}, err
 	}
 	held, closer, mute := agentKeys(ctx, h)
 	if mute != nil {
@@ -88,13 +147,15 @@ func identities(ctx context.Context, h *hop, log *slog.Logger) (keys []identity,
 			last = append(last, f)
 		}
 	}
-	var out []identity
+	out := offers{left: left, mute: mute, agent: closer}
 	for _, i := range slices.Concat(certified, first, others, alone, last) {
 		if i, ok := h.accepted(i); ok {
-			out = append(out, i)
+			out.keys = append(out.keys, i)
+		} else if i.source != agentSource {
+			out.left = append(out.left, unusable{i.source, fmt.Errorf("%s is not among PubkeyAcceptedAlgorithms", i.public.Type())})
 		}
 	}
-	return out, closer, mute, nil
+	return out, nil
 }
 
 // certificateFile is a certificate and where it is from.
@@ -103,9 +164,11 @@ type certificateFile struct {
 	certificate *ssh.Certificate
 }
 
-// identityFiles reads the keys and certificates in files.
-func identityFiles(h *hop, log *slog.Logger) ([]identity, []certificateFile, error) {
+// identityFiles reads the keys and certificates in files, and says of which it
+// cannot.
+func identityFiles(h *hop, log *slog.Logger) ([]identity, []certificateFile, []unusable, error) {
 	var keys []identity
+	var left []unusable
 	var certificates []certificateFile
 	addCertificate := func(file string) {
 		key, err := readPublic(file)
@@ -125,7 +188,7 @@ func identityFiles(h *hop, log *slog.Logger) ([]identity, []certificateFile, err
 		}
 		file, err := h.expand(path)
 		if err != nil {
-			return nil, nil, invalid("CertificateFile of %s: %v", h.Name, err)
+			return nil, nil, nil, invalid("CertificateFile of %s: %v", h.Name, err)
 		}
 		addCertificate(file)
 	}
@@ -140,7 +203,7 @@ func identityFiles(h *hop, log *slog.Logger) ([]identity, []certificateFile, err
 		} else {
 			var err error
 			if file, err = h.expand(path); err != nil {
-				return nil, nil, invalid("IdentityFile of %s: %v", h.Name, err)
+				return nil, nil, nil, invalid("IdentityFile of %s: %v", h.Name, err)
 			}
 		}
 		key, err := readIdentity(file)
@@ -148,13 +211,14 @@ func identityFiles(h *hop, log *slog.Logger) ([]identity, []certificateFile, err
 		case err == nil:
 			keys = append(keys, key)
 		case asked:
-			return nil, nil, invalid("the identity file %s cannot be used: %v", file, err).WithPath("identity_file")
-		case !errors.Is(err, os.ErrNotExist):
+			return nil, nil, nil, invalid("the identity file %s cannot be used: %v", file, err).WithPath("identity_file")
+		case !errors.Is(err, os.ErrNotExist) || !strings.HasPrefix(path, defaultIdentity):
 			log.Debug("an identity file cannot be used", "file", file, "error", err)
+			left = append(left, unusable{file, err})
 		}
 		addCertificate(strings.TrimSuffix(file, ".pub") + "-cert.pub")
 	}
-	return keys, certificates, nil
+	return keys, certificates, left, nil
 }
 
 // readIdentity reads a private key's file, or a public one whose private half
@@ -178,8 +242,11 @@ func readIdentity(file string) (identity, error) {
 		return id, nil
 	}
 	var encrypted *ssh.PassphraseMissingError
-	if errors.As(err, &encrypted) {
-		id.public, id.why = encrypted.PublicKey, cmp.Or(othersMay(file), errEncrypted)
+	if errors.As(err, &encrypted) || encryptedPKCS8(data) {
+		id.why = cmp.Or(othersMay(file), errEncrypted)
+		if encrypted != nil {
+			id.public = encrypted.PublicKey
+		}
 		if id.public == nil {
 			if id.public, err = readPublic(file + ".pub"); err != nil {
 				return id, fmt.Errorf("it is encrypted, and its public key is not beside it: %w", err)
@@ -198,6 +265,13 @@ func readIdentity(file string) (identity, error) {
 		return id, nil
 	}
 	return id, err
+}
+
+// encryptedPKCS8 reports whether a file holds an encrypted key of the one kind that
+// the library does not know, and OpenSSH does.
+func encryptedPKCS8(data []byte) bool {
+	block, _ := pem.Decode(data)
+	return block != nil && block.Type == "ENCRYPTED PRIVATE KEY"
 }
 
 // readPublic reads a public key, or a certificate.

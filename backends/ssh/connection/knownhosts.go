@@ -314,8 +314,12 @@ func matchWild(pattern, s string) bool {
 	return strings.Trim(pattern[i:], "*") == ""
 }
 
-// readLimited reads a file that is not longer than limit.
+// readLimited reads a file that is not longer than limit. What could keep whoever
+// opens it waiting, such as a pipe, is none.
 func readLimited(file string, limit int64) ([]byte, error) {
+	if info, err := os.Stat(file); err == nil && info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0 {
+		return nil, fmt.Errorf("%s is no file: %s", file, info.Mode())
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err

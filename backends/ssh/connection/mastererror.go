@@ -92,9 +92,9 @@ func (r *Route) hostKeyError(text, what string) error {
 	return e.public()
 }
 
-// sshCommand is how a person connects to h.
-func (h *hop) sshCommand() string {
-	words := []string{"ssh"}
+// sshCommand is how a person connects to h, with more options where need be.
+func (h *hop) sshCommand(options ...string) string {
+	words := append([]string{"ssh"}, options...)
 	if f := h.Asked.ConfigFile; f != "" {
 		words = append(words, "-F", f)
 	}
