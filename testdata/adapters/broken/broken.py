@@ -155,7 +155,7 @@ class CancelsTooEarly(Whole):
         if request:
             self.gone.add(id)
             self.refuse(id, Refusal("cancelled"))
-            later = threading.Timer(3, request.cancel)
+            later = threading.Timer(60, request.cancel)
             later.daemon = True
             later.start()
 
