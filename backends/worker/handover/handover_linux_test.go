@@ -35,17 +35,20 @@ func (h *host) letGo() {
 	h.attachOut.Close()
 }
 
+// pipesOf are two pipes. As a shell's, they block.
 func pipesOf(t *testing.T) *host {
 	t.Helper()
-	attachIn, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
+	var ends [2][2]int
+	for i := range ends {
+		if err := unix.Pipe2(ends[i][:], unix.O_CLOEXEC); err != nil {
+			t.Fatal(err)
+		}
 	}
-	out, attachOut, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return closed(t, &host{in: in, out: out, attachIn: attachIn, attachOut: attachOut})
+	file := func(fd int) *os.File { return os.NewFile(uintptr(fd), "pipe") }
+	return closed(t, &host{
+		attachIn: file(ends[0][0]), in: file(ends[0][1]),
+		out: file(ends[1][0]), attachOut: file(ends[1][1]),
+	})
 }
 
 // socketsOf is one socket for both, as sshd makes it.
@@ -218,6 +221,7 @@ func TestHandOver(t *testing.T) {
 				if a, b := flagsOf(t, h.attachIn), flagsOf(t, h.attachOut); a != inFlags || b != outFlags {
 					t.Errorf("the flags became %#o and %#o, from %#o and %#o", a, b, inFlags, outFlags)
 				}
+				wantOwn(t, s)
 				if kind == "pipes" {
 					h.in.Close()
 				} else if err := unix.Shutdown(descriptor(t, h.in), unix.SHUT_WR); err != nil {
@@ -242,6 +246,17 @@ func TestHandOver(t *testing.T) {
 					t.Errorf("%d descriptors are open, before %d, want %d", now, before, want)
 				}
 			})
+		}
+	}
+}
+
+// wantOwn checks that no command can get the stream's descriptors.
+func wantOwn(t *testing.T, s io.ReadWriteCloser) {
+	t.Helper()
+	taken := s.(*stream)
+	for what, fd := range map[string]int{"input": taken.in.fd, "output": taken.out.fd, "socket": taken.socket} {
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+			t.Errorf("the %s has the flags %#x, %v", what, flags, err)
 		}
 	}
 }
