@@ -179,6 +179,16 @@ func TestWorkerOfTheImage(t *testing.T) {
 	call(t, env, "write_file", map[string]any{"path": "f", "content": "x"})
 }
 
+// When a container's memory is short its commands are ended, and not the worker.
+func TestCommandsAreEndedFirst(t *testing.T) {
+	b := newBackend(t, far(t))
+	env := opened(t, b, newBinding(t, b, dockertest.UseShell(t)))
+	const line = "read score < /proc/self/oom_score_adj; while [ $score != 1000 ]; do read score < /proc/self/oom_score_adj; done"
+	if out, code := bash(t, env, "timeout 30 sh -c '"+line+"' || { cat /proc/self/oom_score_adj; false; }"); code != 0 {
+		t.Errorf("the score of a command is %q", out)
+	}
+}
+
 // A program that cannot be the worker fails with its own words, and nothing is
 // left of the attempt.
 func TestContainerThatEndsAtOnce(t *testing.T) {

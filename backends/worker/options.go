@@ -56,6 +56,10 @@ type Options struct {
 	// Shared says that other sessions work in the same environment, and keeps
 	// confined commands from signalling theirs, where the kernel can see to that.
 	Shared bool
+	// Contained says that the environment has memory of its own, as a container has,
+	// and has commands ended there before the worker when it is short. On a machine
+	// that others use too they are chosen by their size, like everything else.
+	Contained bool
 	// Foreground says that the environment ends with the call: nothing runs in the
 	// background, and a command that takes too long is killed.
 	Foreground bool
@@ -110,6 +114,7 @@ func (o *Options) Register(fs *flag.FlagSet) {
 	fs.BoolVar(&o.RemoveWhenIdle, "remove-when-idle", o.RemoveWhenIdle, "remove the workspace when the lifetime ends the worker")
 	fs.StringVar(&o.Site, "site", o.Site, "the environment lies in `dir`, on a machine that is not its own")
 	fs.BoolVar(&o.Shared, "shared", o.Shared, "other sessions work in the same environment: commands cannot signal theirs")
+	fs.BoolVar(&o.Contained, "contained", o.Contained, "the environment has memory of its own: commands are ended first when it is short")
 	fs.BoolVar(&o.Foreground, "foreground", o.Foreground, "run nothing in the background: a command that takes too long is killed")
 	fs.StringVar(&o.ShareDir, "share-dir", o.ShareDir, "offer a second socket in `dir`, which the host sees too")
 }
@@ -170,6 +175,9 @@ func (o Options) Args() []string {
 	str("site", o.Site)
 	if o.Shared {
 		args = append(args, "--shared")
+	}
+	if o.Contained {
+		args = append(args, "--contained")
 	}
 	if o.Foreground {
 		args = append(args, "--foreground")

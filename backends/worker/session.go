@@ -138,6 +138,7 @@ func (s *server) open(in wire.Initialize) (_ *session, err error) {
 		Ceiling:        s.o.Ceiling,
 		WritablePaths:  slices.Concat(s.o.Writable, workspace.GitDirectories(o.root.Dir())),
 		Shared:         s.o.Shared,
+		Contained:      s.o.Contained,
 		MaxOutputBytes: s.o.MaxOutputBytes,
 		OnEvent:        s.emit,
 		AdoptOrphans:   s.o.AdoptOrphans,

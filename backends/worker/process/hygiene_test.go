@@ -372,20 +372,26 @@ func TestRecycledPIDForReal(t *testing.T) {
 	}
 }
 
-// When memory is short commands are ended before the one who runs them, and with them
-// what they have started.
+// When the memory of a container is short commands are ended before the one who runs
+// them, and with them what they have started. Elsewhere they are like everybody else.
 func TestEndedFirst(t *testing.T) {
-	m, _ := newTest(t)
 	const line = "read x; cat /proc/self/oom_score_adj; sh -c 'cat /proc/self/oom_score_adj'"
-	r, err := m.Run(t.Context(), Command{Command: line, Stdin: []byte("started\n")})
-	if err != nil || string(r.Stdout) != "1000\n1000\n" {
-		t.Errorf("foreground: %q, %v", r.Stdout, err)
-	}
-	p := start(t, m, line)
-	if _, err := m.Write(t.Context(), p.ID, []byte("started\n")); err != nil {
+	own, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := all(t, m, p.ID); got != "1000\n1000\n" {
-		t.Errorf("background: %q", got)
+	for contained, want := range map[bool]string{true: "1000\n1000\n", false: string(own) + string(own)} {
+		m, _ := newTest(t, func(o *Options) { o.Contained = contained })
+		r, err := m.Run(t.Context(), Command{Command: line, Stdin: []byte("started\n")})
+		if err != nil || string(r.Stdout) != want {
+			t.Errorf("foreground, contained %t: %q, %v", contained, r.Stdout, err)
+		}
+		p := start(t, m, line)
+		if _, err := m.Write(t.Context(), p.ID, []byte("started\n")); err != nil {
+			t.Fatal(err)
+		}
+		if got := all(t, m, p.ID); got != want {
+			t.Errorf("background, contained %t: %q", contained, got)
+		}
 	}
 }

@@ -34,6 +34,8 @@ type Options struct {
 	// commands then signal only what this one's have started, where the kernel
 	// can see to that (see [confine.Policy]).
 	Shared bool
+	// Contained has the kernel end commands before this program where memory is short.
+	Contained bool
 	// MaxOutputBytes is what one foreground command may return when it does not
 	// say; 0 is [DefaultMaxOutputBytes].
 	MaxOutputBytes int64

@@ -134,7 +134,9 @@ func (p *proc) spawn(s spec) (pidfd int, err error) {
 		l.closeOurs()
 		return -1, startError(s, err)
 	}
-	preferToEnd(pid)
+	if p.m.o.Contained {
+		preferToEnd(pid)
+	}
 	p.mu.Lock()
 	p.rec.PID, p.rec.PGID = pid, pid
 	p.term, p.pipes, p.streams = l.term, l.output, s.streams

@@ -236,7 +236,9 @@ func (in *supervisor) claim(o worker.Options) (c *child, mine bool) {
 // start starts c and waits until it listens.
 func (in *supervisor) start(ctx context.Context, c *child) {
 	defer close(c.started)
-	s, err := spawn(in.o.Executable, c.o, func(name string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
+	o := c.o
+	o.Contained = true
+	s, err := spawn(in.o.Executable, o, func(name string, argv []string, attr *os.ProcAttr) (*os.Process, error) {
 		// The lock keeps the reaper from a process that is not entered yet.
 		in.mu.Lock()
 		defer in.mu.Unlock()
