@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
@@ -166,7 +167,11 @@ func TestNewerDirective(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "ssh")
 	script := "#!/bin/sh\nssh \"$@\" || exit\necho always there\ncase \"$*\" in *" + os.DevNull + "*) ;; *) echo routevia elsewhere;; esac\n"
-	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+	// A child that another test forks meanwhile would have the program open for writing.
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(program, []byte(script), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	p := NewPool(Options{Program: program})
