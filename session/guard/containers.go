@@ -17,11 +17,13 @@ type containerVerb struct {
 	// joins: it runs nothing, and lets somebody type into what runs, with flags that say so
 	// where there are some.
 	joins, flagged bool
+	// shell: without a command it starts a shell.
+	shell bool
 }
 
 var containerVerbs = map[string]containerVerb{
 	"exec": {skip: 1}, "run": {skip: 1}, "create": {skip: 1, first: true}, "debug": {skip: 1, first: true},
-	"attach": {joins: true, first: true}, "start": {joins: true, flagged: true, first: true},
+	"rsh": {skip: 1, first: true, shell: true}, "attach": {joins: true, first: true}, "start": {joins: true, flagged: true, first: true},
 }
 
 // containerSwitches are their long flags without a value, and containerLong those with one.
@@ -67,7 +69,7 @@ func (w *walker) container(sh *shell, program string, args []field, stdin string
 		case verb.joins:
 		case len(read.command) > 0:
 			w.run(inner, read.command, stdin)
-		case read.typed:
+		case read.typed || verb.shell:
 			w.typed(inner, program, stdin)
 		}
 		if sure {

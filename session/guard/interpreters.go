@@ -87,6 +87,11 @@ func (w *walker) interpreter(sh *shell, program string, args []field, stdin stri
 			w.terminals(sh, program, strings.TrimPrefix(a.text, "+"))
 		}
 	}
+	for _, name := range []string{"VIMINIT", "EXINIT"} { // the first commands of an editor
+		if v, ok := sh.vars[name]; ok && slices.Contains(editors, program) {
+			sources = append(sources, v.list...)
+		}
+	}
 	if stdin != unread {
 		sources = append(sources, stdin)
 	}

@@ -39,7 +39,7 @@ type language struct {
 // python and javascript are languages that more than one program runs.
 var (
 	python = language{
-		runs: `os.system os.popen subprocess.run subprocess.call check_output check_call Popen getoutput getstatusoutput execvp execvpe execlp execv
+		runs: `system popen subprocess.run subprocess.call check_output check_call Popen getoutput getstatusoutput execvp execvpe execlp execv
 execl execve spawnl spawnlp spawnv spawnvp spawnvpe posix_spawn posix_spawnp create_subprocess_shell create_subprocess_exec pty.spawn`,
 		module: "subprocess", within: "run call", evals: "exec eval",
 	}
@@ -95,6 +95,9 @@ func (w *walker) calls(sh *shell, l language, program string) {
 			args := l.arguments(after)
 			for behind && len(args) > 1 && !known(args[0].text) {
 				args = args[1:]
+			}
+			if sure && strings.HasPrefix(after, " as ") {
+				w.give(function, "under another name it runs what is not known")
 			}
 			switch {
 			case len(args) == 0, !sure && !behind && !opening && args[0].text == string(anything):
@@ -171,7 +174,7 @@ func calledIn(program, function string) (all []string) {
 }
 
 // others stand before what has the name of a function, and is none or another one.
-var others = []string{"->", "::", "$", "%", "asyncio.run", "def", "function", "sub", "import"}
+var others = []string{"->", "::", "$", "%", "asyncio.run", "def", "function", "sub"}
 
 // given follows what a function is given: one text is code for a shell, as is the first of
 // several that is more than a word, and several are a program and its arguments.

@@ -28,6 +28,7 @@ var codeWords = map[string][]string{
 	"watchman-make":     {"--run"},
 	"man":               {"-P", "--pager", "-H", "--html"},
 	"entr":              {"-s"},
+	"nano":              {"-s", "--speller"},
 	"mysql":             {"--pager"},
 	"mariadb":           {"--pager"},
 	"fzf":               {"--preview", "--with-shell"},

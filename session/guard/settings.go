@@ -21,6 +21,8 @@ var builders = []string{"CC", "CXX", "LD", "AR"}
 // codeSetting follows a variable whose value is run by other programs.
 func (w *walker) codeSetting(sh *shell, name, value string) {
 	switch {
+	case name == "LESS": // flags of a pager that others start
+		_, value, _ = strings.Cut(value, "+!")
 	case slices.Contains(codeSettings, name):
 	case slices.ContainsFunc(codeKinds, func(end string) bool { return strings.HasSuffix(name, end) }):
 	case slices.Contains(builders, name) && known(value):

@@ -21,6 +21,8 @@ const (
 	pastes
 	// feeds gives its standard input to what runs.
 	feeds
+	// reads takes commands of the program from the files behind it.
+	reads
 	// shells gives the words behind it to a shell, each by itself.
 	shells
 	// nested has commands of the program in the words behind it.
@@ -40,9 +42,9 @@ type act struct {
 
 // terminal is a program that keeps terminals, which last longer than the line.
 type terminal struct {
-	// values are its own flags whose value is the next word, and code those of which
-	// that is shell code.
-	values, code string
+	// values are its own flags whose value is the next word, code those of which that is
+	// shell code, and files those of which it is a file of commands.
+	values, code, files string
 	// acts are what its words and flags do. Words may be cut short.
 	acts map[string]act
 	// joining are letters of flags by which it joins what runs.
@@ -59,7 +61,7 @@ type terminal struct {
 // terminals are the programs that keep terminals, and tables of commands of theirs.
 var terminals = map[string]terminal{
 	"tmux": {
-		values: "-L -S -f -T", code: "-c", alone: opens, many: true, ends: "-V -h",
+		values: "-L -S -T", code: "-c", files: "-f", alone: opens, many: true, ends: "-V -h",
 		acts: map[string]act{
 			"new-session": {effect: opens, values: "-c -e -F -f -n -s -t -x -y"}, "new": {effect: opens, values: "-c -e -F -f -n -s -t -x -y"},
 			"new-window": {effect: opens, values: "-c -e -F -n -t"}, "neww": {effect: opens, values: "-c -e -F -n -t"},
@@ -69,7 +71,7 @@ var terminals = map[string]terminal{
 			"display-popup": {effect: opens, values: "-b -c -d -e -h -s -S -t -T -w -x -y"}, "popup": {effect: opens, values: "-b -c -d -e -h -s -S -t -T -w -x -y"},
 			"attach-session": {effect: joins}, "attach": {effect: joins},
 			"send-keys": {effect: types, values: "-c -N -t"}, "send": {effect: types, values: "-c -N -t"},
-			"paste-buffer": {effect: pastes}, "pasteb": {effect: pastes}, "source-file": {effect: pastes}, "source": {effect: pastes},
+			"paste-buffer": {effect: pastes}, "pasteb": {effect: pastes}, "source-file": {effect: reads}, "source": {effect: reads},
 			"run-shell": {effect: shells, values: "-c -d -t"}, "run": {effect: shells, values: "-c -d -t"},
 			"pipe-pane": {effect: shells, values: "-t"}, "pipep": {effect: shells, values: "-t"},
 			"if-shell": {effect: shells, values: "-t"}, "if": {effect: shells, values: "-t"},
@@ -85,12 +87,12 @@ var terminals = map[string]terminal{
 		"default-command": {effect: shells}, "default-shell": {effect: shells}, "copy-command": {effect: shells}, "lock-command": {effect: shells}, "editor": {effect: shells},
 	}},
 	"screen": {
-		values: "-S -c -e -h -p -T -t -Logfile", code: "-s", alone: opens, otherwise: opens, joining: "rRx", ends: "-ls -list -wipe -v --version --help",
+		values: "-S -e -h -p -T -t -Logfile", code: "-s", files: "-c", alone: opens, otherwise: opens, joining: "rRx", ends: "-ls -list -wipe -v --version --help",
 		acts: map[string]act{"-X": {effect: nested, of: "screen commands"}},
 	},
 	"screen commands": {acts: map[string]act{
 		"stuff": {effect: types}, "screen": {effect: opens, values: "-t -h -T"}, "exec": {effect: opens},
-		"paste": {effect: pastes}, "process": {effect: pastes}, "readbuf": {effect: pastes}, "source": {effect: pastes},
+		"paste": {effect: pastes}, "process": {effect: pastes}, "readbuf": {effect: pastes}, "source": {effect: reads},
 		"backtick": {effect: shells}, "bind": {effect: nested}, "bindkey": {effect: nested}, "eval": {effect: nested}, "at": {effect: nested},
 	}},
 	"dtach": {
@@ -168,6 +170,13 @@ func (w *walker) command(sh *shell, name, table string, args []field, stdin stri
 		case slices.Contains(strings.Fields(t.code), arg) && len(rest) > 0:
 			w.code(sh.child(), rest[0].text, unread)
 			rest = rest[1:]
+		case slices.Contains(strings.Fields(t.files), arg) && len(rest) > 0:
+			of := table
+			if table == "screen" {
+				of = "screen commands"
+			}
+			w.act(sh, name, of, act{effect: reads}, rest[:1], stdin)
+			rest = rest[1:]
 		case !known(arg):
 			w.give(name, "which of its commands it is, is only known when it runs")
 			return
@@ -233,6 +242,17 @@ func (w *walker) act(sh *shell, name, table string, a act, args []field, stdin s
 		w.give(name, "what it types into a shell does not stand in the line")
 	case feeds:
 		w.typedKeys(name, printed(stdin))
+	case reads:
+		for _, f := range words {
+			text := w.file(sh, f, stdin)
+			if open(text) {
+				w.give(name, "it reads commands that are only known when it runs")
+				continue
+			}
+			for line := range strings.Lines(text) {
+				w.nested(sh, name, table, quotedFields(line))
+			}
+		}
 	case types:
 		w.typedKeys(name, keysOf(table, args, words))
 	case shells:

@@ -249,6 +249,10 @@ func (w *walker) cmd(sh *shell, c syntax.Command, stdin string) string {
 	case *syntax.DeclClause:
 		return w.declare(sh, c)
 	case *syntax.TimeClause:
+		if call := timed(c); len(call) > 0 && strings.HasPrefix(call[0].Lit(), "-") {
+			// A flag of the program of this name, which other shells run.
+			w.run(sh.fork(), slices.Concat(literal([]string{"time"}), w.fields(sh.fork(), call)), stdin)
+		}
 		return w.stmt(sh, c.Stmt, stdin)
 	case *syntax.CoprocClause:
 		stmt := *c.Stmt
@@ -270,6 +274,18 @@ func (w *walker) cmd(sh *shell, c syntax.Command, stdin string) string {
 	}
 	w.give("the line", "it holds what is not understood")
 	return string(anything)
+}
+
+// timed are the words of the command behind the keyword time, where that is a simple one.
+func timed(c *syntax.TimeClause) []*syntax.Word {
+	if c.Stmt == nil {
+		return nil
+	}
+	call, ok := c.Stmt.Cmd.(*syntax.CallExpr)
+	if !ok {
+		return nil
+	}
+	return call.Args
 }
 
 // test follows the words of [[ … ]].
