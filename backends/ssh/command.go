@@ -228,11 +228,23 @@ func death(text string) string {
 	return why.String()
 }
 
+// limited says what to do when a limit of the account's is in the way, else nothing.
+func limited(output string) string {
+	switch {
+	case strings.Contains(output, "max user processes"), strings.Contains(output, "Resource temporarily unavailable"), strings.Contains(output, "Cannot fork"):
+		return "the account may not have more processes and threads on that machine: end some, or raise its limit (ulimit -u)"
+	case strings.Contains(output, "fatal error: failed to reserve"), strings.Contains(output, "cannot allocate memory"), strings.Contains(output, "out of memory"):
+		return "the account may not have enough memory on that machine: raise the limit that its startup files or limits.conf set (ulimit -v)"
+	}
+	return ""
+}
+
 // explain adds what to do to the refusal of a machine's disk, or of its system.
 func explain(e *tool.Error, output string) *tool.Error {
+	if hint := limited(output); hint != "" {
+		return e.WithHint("%s", hint)
+	}
 	switch {
-	case strings.Contains(output, "max user processes"), strings.Contains(output, "Resource temporarily unavailable"):
-		return e.WithHint("the account may not have more processes and threads on that machine: end some, or raise its limit (ulimit -u)")
 	case strings.Contains(output, "No space left"), strings.Contains(output, "quota"):
 		return e.WithHint("the disk, or the account's share of it, is full on that machine: make room there")
 	case strings.Contains(output, "Read-only file system"):

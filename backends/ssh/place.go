@@ -109,8 +109,11 @@ func (m machine) look(ctx context.Context) (facts, error) {
 	result, err := m.script(ctx, answerTimeout, nil, lookScript)
 	lines := strings.Split(string(result.Stdout), "\n")
 	if errors.Is(err, remote.ErrNoMark) || err == nil && len(lines) < 5 {
-		return facts{}, tool.Errorf(tool.BackendUnavailable, "%s does not run commands: it ended with %d: %s", m.name, result.Code, said(result)).
-			WithHint("the account needs a login shell that runs commands, /bin/sh, and no ForceCommand: try ssh with the command \"uname -a\"")
+		e := tool.Errorf(tool.BackendUnavailable, "%s does not run commands: it ended with %d: %s", m.name, result.Code, said(result))
+		if hint := limited(said(result)); hint != "" {
+			return facts{}, e.WithHint("%s", hint)
+		}
+		return facts{}, e.WithHint("the account needs a login shell that runs commands, /bin/sh, and no ForceCommand: try ssh with the command \"uname -a\"")
 	}
 	if err != nil {
 		return facts{}, err

@@ -254,8 +254,10 @@ func refused(t *testing.T, box *box, kind tool.Kind, change func(*backends.Bindi
 // not run programs.
 func TestHinderedAccount(t *testing.T) {
 	for name, test := range map[string]struct{ startup, want, not string }{
-		"no path":   {"PATH=/nonexistent\n", "leave a PATH", "runs Linux"},
-		"no memory": {"ulimit -v 200000\n", "ends at once", "noexec"},
+		"no path":        {"PATH=/nonexistent\n", "leave a PATH", "runs Linux"},
+		"no memory":      {"ulimit -v 200000\n", "ends at once", "noexec"},
+		"no memory hint": {"ulimit -v 200000\n", "(ulimit -v)", "make one of these directories fit"},
+		"no process":     {"exec /bin/sh -c 'echo \"sh: 1: Cannot fork\" >&2; exit 2'\n", "(ulimit -u)", "ForceCommand"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			box := newBox(t, sshtest.Options{})

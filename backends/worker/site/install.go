@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -17,21 +18,35 @@ import (
 	"github.com/caisson-dev/caisson/backends/wire"
 )
 
-// executable opens the file of the program that runs, and says where it is.
+// executable opens the file of the program that runs, and says where it is. Errors are
+// *tool.Error.
 func executable() (*os.File, string, error) {
 	path, err := os.Executable()
 	if err != nil {
-		return nil, "", err
+		return nil, "", unknownProgram("/proc/self", err)
 	}
 	f, err := os.Open(path)
-	return f, path, err
+	if err != nil {
+		return nil, "", tool.Errorf(tool.Internal, "read the worker's own program: %w", err)
+	}
+	return f, path, nil
+}
+
+// unknownProgram is the error for a program that the system does not tell where it is:
+// Linux does so in the directory self.
+func unknownProgram(self string, err error) error {
+	if _, missing := os.Stat(self); runtime.GOOS != "linux" || !errors.Is(missing, fs.ErrNotExist) {
+		return tool.Errorf(tool.Internal, "find the worker's own program: %w", err)
+	}
+	return tool.Errorf(tool.Unsupported, "there is no /proc on the machine, by which the worker knows itself and the processes that it starts: %w", err).
+		WithHint("mount it there, also in a chroot or a jail of the account's: mount -t proc proc /proc")
 }
 
 // checkSum compares this program's file with what it should be.
 func checkSum(want string) error {
 	f, path, err := executable()
 	if err != nil {
-		return tool.Errorf(tool.Internal, "read the worker's own program: %w", err)
+		return err
 	}
 	defer f.Close()
 	sum := sha256.New()
@@ -52,7 +67,7 @@ func install(name string) error {
 	}
 	f, path, err := executable()
 	if err != nil {
-		return tool.Errorf(tool.Internal, "find the worker's own program: %w", err)
+		return err
 	}
 	err = errors.Join(f.Sync(), f.Close())
 	dir := filepath.Dir(path)

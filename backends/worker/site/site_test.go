@@ -402,3 +402,18 @@ func TestSweep(t *testing.T) {
 		t.Errorf("left of uploads: %v, %v", entries, err)
 	}
 }
+
+// Where there is no /proc the error says so, and no fault of the worker's.
+func TestUnknownProgram(t *testing.T) {
+	dir := t.TempDir()
+	kind, says := tool.Unsupported, "there is no /proc"
+	if runtime.GOOS != "linux" {
+		kind, says = tool.Internal, "own program"
+	}
+	if err := unknownProgram(filepath.Join(dir, "self"), fs.ErrNotExist); tool.KindOf(err) != kind || !strings.Contains(err.Error(), says) {
+		t.Errorf("without /proc: %v", err)
+	}
+	if err := unknownProgram(dir, fs.ErrPermission); tool.KindOf(err) != tool.Internal || !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("with it: %v", err)
+	}
+}
