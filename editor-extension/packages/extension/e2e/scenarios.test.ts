@@ -262,6 +262,7 @@ describe("in a real workbench", () => {
     await window.command("File: Revert File");
     await configure({});
     await window.command("View: Close Editor");
+    await window.command("Notifications: Clear All Notifications");
   });
 
   it("leads a newcomer to what there is", async () => {

@@ -1,7 +1,13 @@
 import * as vscode from "vscode";
 import type { CaissonApi } from "./api.js";
 import { Caisson } from "./caisson.js";
-import { ArtifactFiles, artifactScheme, HexDocuments, hexScheme } from "./editor/artifactFiles.js";
+import {
+  ArtifactDocuments,
+  ArtifactFiles,
+  artifactScheme,
+  beginningScheme,
+  hexScheme,
+} from "./editor/artifactFiles.js";
 import { ArtifactTree } from "./editor/artifactTree.js";
 import { registerCommands } from "./editor/commands.js";
 import { tellConfiguration } from "./editor/configuration.js";
@@ -33,6 +39,7 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
   const terminals = new Terminals(caisson);
   const doctor = new DoctorReport(caisson);
   const artifactFiles = new ArtifactFiles(caisson);
+  const artifactDocuments = new ArtifactDocuments(artifactFiles, caisson.artifacts);
   const files = new EnvironmentFiles(caisson);
   const sessionTree = new SessionTree(caisson);
   const processTree = new ProcessTree(caisson);
@@ -93,9 +100,8 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
       isReadonly: true,
       isCaseSensitive: true,
     }),
-    vscode.workspace.registerTextDocumentContentProvider(
-      hexScheme,
-      new HexDocuments(artifactFiles, caisson.artifacts),
+    ...[hexScheme, beginningScheme].map((scheme) =>
+      vscode.workspace.registerTextDocumentContentProvider(scheme, artifactDocuments),
     ),
     vscode.workspace.registerFileSystemProvider(environmentScheme, files, {
       isCaseSensitive: true,

@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { locate, serviceArguments } from "../src/service/locate.js";
+import { commonArguments, locate, serviceArguments } from "../src/service/locate.js";
 
 let root: string;
 
@@ -77,4 +77,16 @@ describe("serviceArguments", () => {
   it.each(["--log-level debug", [1], { 0: "a" }])("takes no %j", (setting) => {
     expect(() => serviceArguments(setting)).toThrow(/caisson\.serviceArguments must be a list/);
   });
+});
+
+it.each([
+  [undefined, []],
+  ["--config x", []],
+  [
+    ["--event-log", "l", "--config", "/c.json", "--log-level=debug"],
+    ["--config", "/c.json", "--log-level=debug"],
+  ],
+  [["--state-dir"], ["--state-dir"]],
+])("of the service's arguments %j another command gets %j", (configured, expected) => {
+  expect(commonArguments(configured)).toEqual(expected);
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { callText, excerpt, inQuestion, keepSpaces, unseenPart } from "../src/model/question.js";
 import {
+  breakable,
   fileName,
   fromPath,
   inPath,
@@ -52,6 +53,20 @@ describe("what others wrote", () => {
 
   it("is read from a path that nobody made so", () => {
     expect(fromPath("/a\u202eb/\\u{110000}\\u{}")).toBe("/a\u202eb/\\u{110000}\\u{}");
+  });
+
+  it("is broken in a narrow view where a path has parts", () => {
+    const parts = breakable("Wrong: /home/a_b/config.json:14:9: a.b. No.").split("\u200b");
+    expect(parts).toEqual([
+      "Wrong: /home/",
+      "a_",
+      "b/",
+      "config.",
+      "json:",
+      "14:",
+      "9: a.",
+      "b. No.",
+    ]);
   });
 
   it("is a file's name without what cannot be seen", () => {

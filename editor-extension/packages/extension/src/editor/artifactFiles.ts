@@ -14,8 +14,14 @@ export const artifactScheme = "caisson-artifact";
 /** The scheme of artifacts as hexadecimal text. */
 export const hexScheme = "caisson-hex";
 
-/** Of a larger binary artifact only the beginning is shown, in bytes. */
-const maxHex = 1 << 20;
+/** The scheme of the beginnings of artifacts that are long texts. */
+export const beginningScheme = "caisson-beginning";
+
+/** The largest text that is shown whole, in bytes: a window has it in memory several times. */
+const maxText = 64 << 20;
+
+/** How much is shown of a larger one, or of a binary artifact, in bytes. */
+const beginning = 1 << 20;
 
 /** What publishes artifacts as read-only files. */
 export class ArtifactFiles implements vscode.FileSystemProvider {
@@ -81,8 +87,8 @@ export class ArtifactFiles implements vscode.FileSystemProvider {
   }
 }
 
-/** What shows binary artifacts as hexadecimal text. */
-export class HexDocuments implements vscode.TextDocumentContentProvider {
+/** What shows binary artifacts as hexadecimal text, and of long texts the beginning. */
+export class ArtifactDocuments implements vscode.TextDocumentContentProvider {
   constructor(
     private readonly files: ArtifactFiles,
     private readonly artifacts: Artifacts,
@@ -90,10 +96,14 @@ export class HexDocuments implements vscode.TextDocumentContentProvider {
 
   async provideTextDocumentContent(uri: vscode.Uri): Promise<string> {
     const artifact = await this.files.find(uri);
-    const shown = dump(await this.artifacts.read(artifact, maxHex));
-    return artifact.size > maxHex
-      ? `${shown}… ${artifact.size - maxHex} more bytes: save the artifact to see them\n`
-      : shown;
+    const content = await this.artifacts.read(artifact, beginning);
+    const text =
+      uri.scheme === hexScheme
+        ? dump(content)
+        : // A character that the end cuts in two is left out.
+          new TextDecoder().decode(content, { stream: true });
+    const more = artifact.size - content.length;
+    return more > 0 ? `${text}\n… ${more} more bytes: save the artifact to see them\n` : text;
   }
 }
 
@@ -106,7 +116,12 @@ function shownUri(artifact: Artifact): vscode.Uri {
 /** Opens an artifact in the way that its kind is looked at. */
 export async function openArtifact(caisson: Caisson, artifact: Artifact): Promise<void> {
   const uri = shownUri(artifact);
-  switch (await caisson.artifacts.viewOf(artifact)) {
+  const view = await caisson.artifacts.viewOf(artifact);
+  if (artifact.size > maxText && (view === "text" || view === "markdown")) {
+    await vscode.window.showTextDocument(uri.with({ scheme: beginningScheme }), { preview: true });
+    return;
+  }
+  switch (view) {
     case "markdown":
       await vscode.commands.executeCommand("markdown.showPreview", uri);
       break;

@@ -1,6 +1,6 @@
 import type * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
-import { message, visible } from "../model/shown.js";
+import { breakable, message, visible } from "../model/shown.js";
 import { asSentence } from "../model/words.js";
 import { ServiceError } from "../service/errors.js";
 import { report } from "./report.js";
@@ -18,7 +18,7 @@ export function tellConfiguration(
   return configuration.onDidChange((before) => {
     const { problem } = configuration;
     const lasting = `The configuration cannot be used: ${asSentence(visible(problem))} ${hint}`;
-    view.message = problem === "" ? "" : message(lasting);
+    view.message = problem === "" ? "" : message(breakable(lasting));
     // Whoever writes the file may save it time and again until it is right.
     if (problem !== "" && before === "") {
       void report(new ServiceError(problem, { kind: "configInvalid", hint }));

@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import * as vscode from "vscode";
-import type { Caisson } from "../caisson.js";
+import { type Caisson, settings } from "../caisson.js";
+import { commonArguments } from "../service/locate.js";
 
 /** How long the doctor may take, in ms: it tries every profile. */
 const budget = 90_000;
@@ -26,10 +27,11 @@ export class DoctorReport implements vscode.TextDocumentContentProvider, vscode.
 
   async show(): Promise<void> {
     const program = await this.caisson.program();
+    const args = commonArguments(settings().get("serviceArguments"));
     await vscode.window.withProgress(
       { location: vscode.ProgressLocation.Notification, title: "Caisson looks for problems" },
       async () => {
-        this.report = `${program.path} (from ${program.from})\n\n${await run(program.path)}`;
+        this.report = `${program.path} (from ${program.from})\n\n${await run(program.path, args)}`;
       },
     );
     this.changed.fire(this.uri);
@@ -43,9 +45,9 @@ export class DoctorReport implements vscode.TextDocumentContentProvider, vscode.
 }
 
 /** What the doctor prints; its exit code says only whether it found something. */
-function run(program: string): Promise<string> {
+function run(program: string, args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) => {
-    execFile(program, ["doctor"], { timeout: budget }, (error, stdout, stderr) => {
+    execFile(program, ["doctor", ...args], { timeout: budget }, (error, stdout, stderr) => {
       if (error !== null && stdout === "") {
         reject(new Error(`The doctor could not be run: ${stderr || error.message}`));
         return;

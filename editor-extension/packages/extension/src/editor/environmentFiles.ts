@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { type Caisson, settings } from "../caisson.js";
 import { eachOf } from "../model/eachOf.js";
 import { fault } from "../model/fileErrors.js";
+import { servicePath } from "../model/paths.js";
 import { fromPath, inPath, name, withoutIcons } from "../model/shown.js";
 import { serviceError } from "../service/errors.js";
 import { sentence } from "./report.js";
@@ -122,7 +123,7 @@ export class EnvironmentFiles implements vscode.FileSystemProvider {
     try {
       // Of this service alone: views ask again by themselves, and must not start one for it.
       const connection = await this.caisson.sessions.ready();
-      return await connection.request(method, params(sessionId, fromPath(rest.join("/"))));
+      return await connection.request(method, params(sessionId, servicePath(rest.join("/"))));
     } catch (thrown) {
       throw fileError(thrown, uri, method === "fs/writeFile");
     }

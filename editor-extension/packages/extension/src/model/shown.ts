@@ -50,6 +50,11 @@ export function fromPath(path: string): string {
   );
 }
 
+/** The text for a narrow view, where a path may be broken at its parts: what is wider is cut off. */
+export function breakable(text: string): string {
+  return text.replace(/(?<=[^\s][/._:-])(?=[^\s])/g, "\u200b");
+}
+
 /** A text of others as the name of a file that is written: what cannot be seen is not in it. */
 export function fileName(text: string): string {
   return text.replace(unseenInName, "_");

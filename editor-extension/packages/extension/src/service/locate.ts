@@ -49,6 +49,21 @@ export async function locate(places: Places): Promise<Program> {
   );
 }
 
+/** The options that every command of the program takes, each with a value. */
+const common = new Set(["--config", "--data-dir", "--log-level", "--state-dir"]);
+
+/** What of the service's arguments another command gets, to look at the same as the service. */
+export function commonArguments(configured: unknown): string[] {
+  const list = Array.isArray(configured) ? configured.map(String) : [];
+  return list.flatMap((argument, i) => {
+    const [option = ""] = argument.split("=", 1);
+    if (!common.has(option)) {
+      return [];
+    }
+    return option === argument ? list.slice(i, i + 2) : [argument];
+  });
+}
+
 /** What the service gets behind "serve", of the user's setting caisson.serviceArguments. */
 export function serviceArguments(configured: unknown): string[] {
   const list = configured ?? [];
