@@ -333,10 +333,16 @@ func TestGuardedFiles(t *testing.T) {
 	}
 	q.Mode = tool.Unconfined
 	r.run(q)
-	q.CWD, q.Mode = "missing", tool.Standard
-	_, err := r.runner.Run(t.Context(), q)
-	if e, _ := errors.AsType[*tool.Error](err); e == nil || e.Kind != tool.InvalidParams || e.Hint == "" {
-		t.Errorf("a missing directory: %v", err)
+	q.Mode = tool.Standard
+	if err := os.Symlink("circle", filepath.Join(r.root, "circle")); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"missing", "circle", strings.Repeat("long", 100)} {
+		q.CWD = dir
+		_, err := r.runner.Run(t.Context(), q)
+		if e, _ := errors.AsType[*tool.Error](err); e == nil || e.Kind != tool.InvalidParams || e.Hint == "" {
+			t.Errorf("%s as the directory: %v", dir, err)
+		}
 	}
 	q.CWD = ""
 	r.run(q)

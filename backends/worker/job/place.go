@@ -208,7 +208,8 @@ func (r *Runner) inCWD(q tool.JobRequest) (inputs, error) {
 	switch {
 	case errors.As(err, &known):
 		return nil, err
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrPermission),
+		errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
 		return nil, tool.Errorf(tool.InvalidParams, "the job's directory %q cannot be used: %w", q.CWD, err).WithPath("cwd").
 			WithHint("name a directory of the workspace that is there, or leave cwd out to run in a fresh one")
 	}
