@@ -226,7 +226,8 @@ func TestUnusableKeys(t *testing.T) {
 		hint       string
 	}{
 		{"missing", "", missing, []string{"no key to offer", "cannot be used: " + missing.File + " is not there"}, "-f " + missing.File},
-		{"garbage", "", garbage, []string{"no key to offer", "cannot be used: " + garbage.File + ": ssh: no key found"}, "-f " + garbage.File},
+		{"garbage", "", garbage, []string{"no key to offer", "cannot be used: " + garbage.File + ": ssh: no key found"}, "see to that file"},
+		{"a directory", "", sshtest.Key{File: dir}, []string{"no key to offer", "cannot be used: " + dir + ": is a directory"}, "see to that file"},
 		{"beside another", "IdentityFile " + missing.File, key, []string{"accepts none of the keys", key.File, missing.File + " is not there"}, "-f " + key.File},
 		{"of a type that is switched off", "PubkeyAcceptedAlgorithms rsa-sha2-512", key, []string{key.File + ": ssh-ed25519 is not among PubkeyAcceptedAlgorithms"}, ""},
 		{"encrypted as PKCS #8", "", encrypted, []string{"would accept the key", "it is encrypted"}, "ssh-add " + encrypted.File},

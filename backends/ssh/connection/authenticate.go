@@ -177,6 +177,8 @@ func (e *authError) public() *tool.Error {
 		return out.WithHint("have PubkeyAuthentication switched on in the machine's sshd_config, and %s; or set SSH_ASKPASS to a program that asks for what the machine wants", a.hop.setUpKey())
 	case a.next < len(a.keys):
 		return out.WithHint("name the right key with IdentityFile and set IdentitiesOnly yes in the ssh configuration")
+	case len(a.keys) == 0 && slices.ContainsFunc(a.left, func(u unusable) bool { return !u.missing() }):
+		return out.WithHint("see to that file, or name another key with IdentityFile in the ssh configuration")
 	default:
 		return out.WithHint("%s", a.hop.setUpKey())
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math"
 	"os"
@@ -37,11 +38,19 @@ type unusable struct {
 }
 
 func (u unusable) String() string {
-	if errors.Is(u.err, os.ErrNotExist) {
+	var path *fs.PathError
+	switch {
+	case u.missing():
 		return u.file + " is not there"
+	case errors.As(u.err, &path) && path.Path == u.file:
+		return u.file + ": " + path.Err.Error()
+	case strings.HasPrefix(u.err.Error(), u.file):
+		return u.err.Error()
 	}
-	return u.file + ": " + strings.TrimPrefix(strings.TrimPrefix(u.err.Error(), "open "), u.file+": ")
+	return u.file + ": " + u.err.Error()
 }
+
+func (u unusable) missing() bool { return errors.Is(u.err, os.ErrNotExist) }
 
 // agentSource is the source of what an agent holds.
 const agentSource = "agent"
