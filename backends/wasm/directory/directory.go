@@ -63,10 +63,16 @@ func local(p string) (name string, mustBeDir bool) {
 	return path.Clean(trimmed), strings.HasSuffix(p, "/")
 }
 
+// local is the name for our root, and notes how long the path is.
+func (d *Directory) local(p string) (name string, mustBeDir bool) {
+	d.o.Table.longest = max(d.o.Table.longest, len(p))
+	return local(p)
+}
+
 // OpenFile opens a regular file or a directory, and makes a file where the flags
 // say so. The permissions are our own.
 func (d *Directory) OpenFile(p string, flag experimentalsys.Oflag, _ fs.FileMode) (experimentalsys.File, experimentalsys.Errno) {
-	name, mustBeDir := local(p)
+	name, mustBeDir := d.local(p)
 	mustBeDir = mustBeDir || flag&experimentalsys.O_DIRECTORY != 0
 	how, writes := openFlags(flag, mustBeDir)
 	if writes && d.o.ReadOnly {
@@ -182,7 +188,7 @@ func (d *Directory) Stat(p string) (sys.Stat_t, experimentalsys.Errno) {
 }
 
 func (d *Directory) stat(p string, stat func(string) (fs.FileInfo, error)) (sys.Stat_t, experimentalsys.Errno) {
-	name, mustBeDir := local(p)
+	name, mustBeDir := d.local(p)
 	if mustBeDir {
 		stat = d.root.Stat // the slash follows a link
 	}
@@ -240,20 +246,20 @@ func (d *Directory) change(do func() error) experimentalsys.Errno {
 
 // Mkdir makes a directory; the permissions are our own.
 func (d *Directory) Mkdir(p string, _ fs.FileMode) experimentalsys.Errno {
-	name, _ := local(p)
+	name, _ := d.local(p)
 	return d.change(func() error { return d.root.Mkdir(name, dirMode) })
 }
 
 // Chmod changes a file's permissions.
 func (d *Directory) Chmod(p string, perm fs.FileMode) experimentalsys.Errno {
-	name, _ := local(p)
+	name, _ := d.local(p)
 	return d.change(func() error { return d.root.Chmod(name, perm&fs.ModePerm) })
 }
 
 // Rename moves a file or a directory.
 func (d *Directory) Rename(from, to string) experimentalsys.Errno {
-	old, oldIsDir := local(from)
-	name, newIsDir := local(to)
+	old, oldIsDir := d.local(from)
+	name, newIsDir := d.local(to)
 	return d.change(func() error {
 		if oldIsDir || newIsDir {
 			if info, err := d.root.Lstat(old); err != nil {
@@ -283,7 +289,7 @@ func (d *Directory) Rename(from, to string) experimentalsys.Errno {
 
 // Rmdir removes an empty directory.
 func (d *Directory) Rmdir(p string) experimentalsys.Errno {
-	name, _ := local(p)
+	name, _ := d.local(p)
 	return d.change(func() error {
 		info, err := d.root.Lstat(name)
 		switch {
@@ -300,7 +306,7 @@ func (d *Directory) Rmdir(p string) experimentalsys.Errno {
 
 // Unlink removes what is no directory.
 func (d *Directory) Unlink(p string) experimentalsys.Errno {
-	name, mustBeDir := local(p)
+	name, mustBeDir := d.local(p)
 	return d.change(func() error {
 		info, err := d.root.Lstat(name)
 		switch {
@@ -326,8 +332,8 @@ func (d *Directory) remove(name string, info fs.FileInfo) error {
 
 // Link makes a second name of a file in the same directory.
 func (d *Directory) Link(oldPath, newPath string) experimentalsys.Errno {
-	old, _ := local(oldPath)
-	name, newIsDir := local(newPath)
+	old, _ := d.local(oldPath)
+	name, newIsDir := d.local(newPath)
 	return d.change(func() error {
 		if newIsDir {
 			return experimentalsys.ENOENT
@@ -339,7 +345,7 @@ func (d *Directory) Link(oldPath, newPath string) experimentalsys.Errno {
 // Symlink makes a link. One that would lead out of the directory is refused: it
 // would lead nowhere for the guest, and lead others who come by it astray.
 func (d *Directory) Symlink(target, linkPath string) experimentalsys.Errno {
-	name, mustBeDir := local(linkPath)
+	name, mustBeDir := d.local(linkPath)
 	target = strings.Clone(target) // the engine lends the guest's own memory
 	return d.change(func() error {
 		switch {
@@ -354,7 +360,7 @@ func (d *Directory) Symlink(target, linkPath string) experimentalsys.Errno {
 
 // Readlink is where a link leads, as it is written there.
 func (d *Directory) Readlink(p string) (string, experimentalsys.Errno) {
-	name, _ := local(p)
+	name, _ := d.local(p)
 	info, err := d.root.Lstat(name)
 	if err != nil {
 		return "", d.fail(err)
@@ -368,7 +374,7 @@ func (d *Directory) Readlink(p string) (string, experimentalsys.Errno) {
 
 // Utimens sets the times of what a path leads to.
 func (d *Directory) Utimens(p string, atim, mtim int64) experimentalsys.Errno {
-	name, _ := local(p)
+	name, _ := d.local(p)
 	return d.change(func() error { return d.root.Chtimes(name, instant(atim), instant(mtim)) })
 }
 

@@ -21,6 +21,7 @@ type Table struct {
 	open    int
 	precise uint32
 	entries uint64
+	longest int
 	numbers map[identity]sys.Inode
 	last    sys.Inode // of numbers
 }
@@ -67,6 +68,15 @@ func (t *Table) Precise() uint32 {
 func (t *Table) Entries() uint64 {
 	n := t.entries
 	t.entries = 0
+	return n
+}
+
+// Longest returns how long the longest path was, in bytes, that was looked up since it
+// was last asked. It begins at the root of its directory, also where the guest gave no
+// more than the end of it: to what an open directory holds every step is taken again.
+func (t *Table) Longest() int {
+	n := t.longest
+	t.longest = 0
 	return n
 }
 

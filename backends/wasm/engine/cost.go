@@ -101,6 +101,14 @@ func (c cost) of(g *guest, m api.Memory, params []uint64) uint64 {
 	return units
 }
 
+// longest is how long the longest path is that a guest gives, in bytes.
+func (c cost) longest(params []uint64) (n uint64) {
+	for _, i := range c.paths {
+		n = max(n, uint64(uint32(params[i])))
+	}
+	return n
+}
+
 // vectors is the cost of a list of n buffers: each of them is a call of its own for
 // whoever reads or writes it.
 func vectors(m api.Memory, at, n uint32, has uint64) uint64 {

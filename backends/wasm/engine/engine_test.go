@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -347,6 +348,43 @@ func TestDirectoryCost(t *testing.T) {
 	}
 	if none, ten := spent(0), spent(10); ten-none != 3*10*costEntry {
 		t.Errorf("ten entries, read three times, cost %d", ten-none)
+	}
+}
+
+// TestDeepCost: what lies deep is found by its whole path, also in a directory that the
+// guest has open, and it pays for that each time.
+func TestDeepCost(t *testing.T) {
+	const times = 3
+	c := started(t, Setup{MemoryPages: 16})
+	spent := func(name string) uint64 {
+		section := func(id byte, body string) string {
+			return string(binary.AppendUvarint([]byte{id}, uint64(len(body)))) + body
+		}
+		open := "\x41\x03\x41\x00\x41\x00\x41" + string(rune(len(name))) + // path_open(3, 0, 0, len(name),
+			"\x41\x02\x42\x7f\x42\x7f\x41\x00\x41\x3c\x10\x00\x1a" // O_DIRECTORY, -1, -1, 0, 60)
+		stat := "\x41\x3c\x28\x02\x00\x41\x00\x41\x00\x41\x01\x41\xc0\x00\x10\x01" + // path_filestat_get(*60, 0, 0, 1, 64)
+			"\x04\x40\x00\x0b" // or a trap
+		body := "\x00" + open + strings.Repeat(stat, times) + "\x0b"
+		wasi := "\x16wasi_snapshot_preview1"
+		r := asked(t, []byte("\x00asm\x01\x00\x00\x00"+
+			section(1, "\x03\x60\x00\x00\x60\x09\x7f\x7f\x7f\x7f\x7f\x7e\x7e\x7f\x7f\x01\x7f\x60\x05\x7f\x7f\x7f\x7f\x7f\x01\x7f")+
+			section(2, "\x02"+wasi+"\x09path_open\x00\x01"+wasi+"\x11path_filestat_get\x00\x02")+
+			section(3, "\x01\x00")+section(5, "\x01\x00\x01")+section(7, "\x02\x06memory\x02\x00\x06_start\x00\x02")+
+			section(10, "\x01"+string(binary.AppendUvarint(nil, uint64(len(body))))+body)+
+			section(11, "\x01\x00\x41\x00\x0b"+string(rune(len(name)))+name)))
+		dir := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, name, name[:1]), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		r.Mounts = []Mount{{Host: dir, Guest: "/"}}
+		out := ran(t, c, r)
+		if out.Ending != Exited {
+			t.Fatalf("%+v", out)
+		}
+		return r.Fuel - out.FuelRemaining
+	}
+	if near, far := spent("d"), spent("d/d/d/d/d/d/d/d/d/d/d"); far-near != 20*costPathByte*(1+times) {
+		t.Errorf("20 bytes more, walked %d times, cost %d", 1+times, far-near)
 	}
 }
 

@@ -35,6 +35,9 @@ type guest struct {
 	// arguments and variables are what it is given of them, in bytes, with the
 	// pointers to them.
 	arguments, variables uint64
+	// gave is the longest path that it gives to the host function that it calls, in
+	// bytes.
+	gave uint64
 }
 
 type guestKey struct{}

@@ -72,6 +72,7 @@ func (c *call) Before(ctx context.Context, m api.Module, _ api.FunctionDefinitio
 	g := guestOf(ctx)
 	g.look(m)
 	g.spend(c.cost.of(g, m.Memory(), params))
+	g.gave = c.cost.longest(params)
 }
 
 // After implements [experimental.FunctionListener]. The results are those that the
@@ -79,6 +80,9 @@ func (c *call) Before(ctx context.Context, m api.Module, _ api.FunctionDefinitio
 func (c *call) After(ctx context.Context, m api.Module, _ api.FunctionDefinition, results []uint64) {
 	g := guestOf(ctx)
 	g.spend(g.table.Entries() * costEntry)
+	if walked := uint64(g.table.Longest()); walked > g.gave {
+		g.spend((walked - g.gave) * costPathByte)
+	}
 	precise := g.table.Precise()
 	if len(results) > 0 {
 		switch {

@@ -63,7 +63,8 @@ const (
 	costCall = 64
 	costFile = 1024
 	// costPathByte is each byte of a path: it is copied and looked at several times,
-	// and every second one may begin another directory.
+	// and every second one may begin another directory. So is each byte of the path of an
+	// open directory in which one is looked up.
 	costPathByte = 16
 	// costEntry is each entry of a directory that is read, and sorted, for a guest.
 	costEntry = 256
