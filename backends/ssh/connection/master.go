@@ -117,7 +117,7 @@ func (p *Pool) master(ctx context.Context, r *Route, progress backends.Progress,
 	m.stop()
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return nil, unreachable(r.last(), fmt.Errorf("OpenSSH did not connect within %s%s", limit, m.lastWords())).
+		return nil, unreachable(r.last(), fmt.Errorf("OpenSSH did not connect within %s%s%s", limit, stuckIn(m.stderr.String()), m.lastWords())).
 			WithHint("see whether ssh %s connects", Quote(r.last().Name))
 	case ctx.Err() != nil:
 		return nil, &tool.Error{Kind: tool.Cancelled, Message: "connecting to " + r.String() + " was cancelled", Err: ctx.Err()}

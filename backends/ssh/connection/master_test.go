@@ -101,3 +101,30 @@ func TestMasterRefusals(t *testing.T) {
 		wantRetryable(t, err, "")
 	})
 }
+
+// TestStuckIn: a master that does not come to an end tells by what it said last
+// whether it is the agent that it waits for.
+func TestStuckIn(t *testing.T) {
+	t.Parallel()
+	const (
+		begun   = "debug1: SSH2_MSG_NEWKEYS sent\ndebug1: SSH2_MSG_NEWKEYS received\ndebug1: rekey in after 134217728 blocks\n"
+		asked   = begun + "debug1: Will attempt key: k ED25519 SHA256:x agent\ndebug1: SSH2_MSG_SERVICE_ACCEPT received\n"
+		accepts = asked + "debug1: Server accepts key: k ED25519 SHA256:x agent\n"
+		through = accepts + "Authenticated to jump ([127.0.0.1]:22) using \"publickey\".\n"
+	)
+	for text, want := range map[string]string{
+		"":                                 "",
+		"debug1: Connecting to box\n":      "",
+		begun:                              "does not say which keys",
+		asked:                              "",
+		accepts:                            "does not sign",
+		through:                            "",
+		through + "debug1: kex: algorithm": "",
+		through + begun:                    "does not say which keys",
+		through + accepts:                  "does not sign",
+	} {
+		if got := stuckIn(text); want == "" && got != "" || !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q, of %s", got, want, text)
+		}
+	}
+}

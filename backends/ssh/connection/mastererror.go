@@ -30,6 +30,22 @@ func plainLines(text string) string {
 	return b.String()
 }
 
+// stuckIn says what a master that has said text waits for, as far as that is not the
+// machine: after a comma, or nothing.
+func stuckIn(text string) string {
+	since := func(line, end string) bool {
+		begun := strings.LastIndex(text, line)
+		return begun >= 0 && !strings.Contains(text[begun:], end)
+	}
+	switch {
+	case since("debug1: Server accepts key: ", "Authenticated to "):
+		return ", since the ssh agent, or the device that has the key, does not sign: see whether it waits for leave"
+	case since("debug1: SSH2_MSG_NEWKEYS received", "debug1: Will attempt key: ") && since("debug1: SSH2_MSG_NEWKEYS received", "debug1: SSH2_MSG_SERVICE_ACCEPT"):
+		return ", since the ssh agent does not say which keys it holds"
+	}
+	return ""
+}
+
 // masterError is the error for a master that ended before it was joined.
 func (r *Route) masterError(text string, err error) error {
 	what := said(plainLines(text), err)
