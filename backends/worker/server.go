@@ -128,7 +128,9 @@ func (s *server) admit(conn *net.UnixConn, prove func(context.Context, net.Conn)
 	}
 	stream, err := s.streamOf(conn, prove == nil)
 	if err != nil {
-		s.log.Warn("connection ended", "error", err)
+		if s.life.Err() == nil { // else we ended it
+			s.log.Warn("connection ended", "error", err)
+		}
 		s.hangUp(conn)
 		return
 	}

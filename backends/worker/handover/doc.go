@@ -15,8 +15,9 @@
 //     the pieces end.
 //
 // The socket stays open for its end only: the worker learns from it that attach has
-// ended, and attach that the worker has done so. Only what a peer of today can be
-// interrupted in is taken, pipes and stream sockets, and only on Linux.
+// ended, and attach that the worker has. Only pipes and stream sockets are handed over,
+// since a file or a terminal has no end that could be waited for, and only on Linux,
+// where a pipe can be opened anew.
 package handover
 
 import "errors"
