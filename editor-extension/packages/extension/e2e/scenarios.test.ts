@@ -234,7 +234,7 @@ describe("in a real workbench", () => {
     await configure({}, { rules: "none" });
     const told = window.notification("guard.rules").filter({ hasText: "Open Configuration" });
     await told.filter({ hasText: "no new session opens; those that exist go on." }).waitFor();
-    const lasting = window.section("Sessions").getByText("The configuration cannot be used");
+    const lasting = window.section("Sessions").getByText("No new session opens: config");
     await lasting.waitFor();
     await picture("configuration");
     await configure({});

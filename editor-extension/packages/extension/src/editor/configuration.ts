@@ -17,7 +17,9 @@ export function tellConfiguration(
 ): vscode.Disposable {
   return configuration.onDidChange((before) => {
     const { problem } = configuration;
-    const lasting = `The configuration cannot be used: ${asSentence(visible(problem))} ${hint}`;
+    // Short, as the list stands below it: the file is known.
+    const where = visible(problem).replace(/^\S*[\\/](?=[^\\/\s]+:)/, "");
+    const lasting = asSentence(`No new session opens: ${where}`);
     view.message = problem === "" ? "" : message(breakable(lasting));
     // Whoever writes the file may save it time and again until it is right.
     if (problem !== "" && before === "") {
