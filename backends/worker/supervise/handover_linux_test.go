@@ -130,7 +130,10 @@ type joined struct {
 func (j *joined) Close() error { return errors.Join(j.WriteCloser.Close(), <-j.done) }
 
 // startJoin reaches the worker at path by way of a join.
-func startJoin(t *testing.T, path string) *joined {
+func startJoin(t *testing.T, path string) *joined { return startVia(t, path, join) }
+
+// startVia reaches the worker at path by way of a join, or of what stands for one.
+func startVia(t *testing.T, path string, via func(context.Context, *net.UnixConn, io.ReadCloser, io.Writer) error) *joined {
 	t.Helper()
 	conn, err := dial(t.Context(), path)
 	if err != nil {
@@ -146,7 +149,7 @@ func startJoin(t *testing.T, path string) *joined {
 	}
 	j := &joined{Reader: out, WriteCloser: in, done: make(chan error, 1)}
 	go func() {
-		err := join(t.Context(), conn, attachIn, attachOut)
+		err := via(t.Context(), conn, attachIn, attachOut)
 		j.done <- errors.Join(err, attachIn.Close(), attachOut.Close())
 	}()
 	t.Cleanup(func() { out.Close() })
@@ -324,21 +327,12 @@ func TestOldAttach(t *testing.T) {
 	if err := Start(t.Context(), "", o, nil); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := dial(t.Context(), o.Listen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	near, far := net.Pipe()
-	oldAttach := make(chan error, 1)
-	go func() { oldAttach <- errors.Join(relay(t.Context(), conn, far, far), far.Close()) }()
-	c := connect(t, near, "", t.TempDir())
+	oldAttach := startVia(t, o.Listen, relay)
+	c := connect(t, oldAttach, "", t.TempDir())
 	if p := startProcess(t, c, "true"); p.PID == 0 {
 		t.Errorf("started %+v", p)
 	}
 	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-oldAttach; err != nil {
 		t.Error(err)
 	}
 }
