@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -28,7 +29,7 @@ import (
 //	no-new-privs PART…  plays a part with no_new_privs
 //	hide PART…          is what /proc may hide, and has a child play a part
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == "part" {
+	if isPart() {
 		if err := play(os.Args[2], os.Args[3:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -36,6 +37,16 @@ func TestMain(m *testing.M) {
 		return
 	}
 	goleak.VerifyTestMain(m)
+}
+
+func isPart() bool { return len(os.Args) > 2 && os.Args[1] == "part" }
+
+// A part's limits are those of its first thread, by which others judge it and from
+// which its children inherit, and not those of whichever its play happens to be on.
+func init() {
+	if isPart() {
+		runtime.LockOSThread()
+	}
 }
 
 func part(args ...string) *exec.Cmd {
