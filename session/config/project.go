@@ -47,8 +47,8 @@ type projectExecution struct {
 }
 
 type projectLimits struct {
-	Network     string   `json:"network,omitempty"`
-	Filesystem  string   `json:"filesystem,omitempty"`
+	Network     *string  `json:"network,omitempty"`
+	Filesystem  *string  `json:"filesystem,omitempty"`
 	CPUs        *float64 `json:"cpus,omitempty"`
 	MemoryMB    *int64   `json:"memory_mb,omitempty"`
 	PidsLimit   *int64   `json:"pids_limit,omitempty"`
@@ -125,12 +125,12 @@ func (l *loader) allowed(name string, user *Config) {
 
 func (l *loader) limits(to *profile.Limits, f projectLimits) {
 	path := func(name string) profile.Path { return at("limits", name) }
-	if f.Network != "" {
-		l.word(f.Network, path("network"), "none")
-		to.Network = f.Network
+	if f.Network != nil {
+		l.word(*f.Network, path("network"), "none")
+		to.Network = *f.Network
 	}
-	if f.Filesystem != "" {
-		l.word(f.Filesystem, path("filesystem"), "read_only")
+	if f.Filesystem != nil {
+		l.word(*f.Filesystem, path("filesystem"), "read_only")
 		to.ReadOnly = true
 	}
 	if f.CPUs != nil {

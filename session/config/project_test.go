@@ -52,6 +52,8 @@ func TestProjectRefusals(t *testing.T) {
 		{`{"artifacts": {}}`, "artifacts", "may only tighten", ""},
 		{`{"project_profiles": []}`, "project_profiles", "may only tighten", ""},
 		{`{"limits": {"network": "enabled"}}`, "limits.network", "must be one of none", ""},
+		{`{"limits": {"network": ""}}`, "limits.network", "must be one of none", ""},
+		{`{"limits": {"filesystem": ""}}`, "limits.filesystem", "must be one of read_only", ""},
 		{`{"limits": {"tmpfs_noexec": false}}`, "limits.tmpfs_noexec", "may only tighten", ""},
 		{`{"limits": {"memory": "1g"}}`, "limits.memory", "unknown member", "memory_mb"},
 		{`{"limits": {"cpus": 0}}`, "limits.cpus", "more than 0", ""},
