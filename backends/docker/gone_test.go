@@ -2,6 +2,7 @@ package docker
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -122,7 +123,7 @@ func TestPullIsRetried(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = h.Create(t.Context(), binding, nil)
-		failure, ok := err.(*tool.Error) //nolint:errorlint // as it is at the border of the room
+		failure, ok := errors.AsType[*tool.Error](err)
 		if !ok || failure.Kind != tool.BackendUnavailable || failure.Retryable != want || !strings.Contains(failure.Hint, "docker pull") {
 			t.Errorf("%d: %v (%+v)", status, err, failure)
 		}
