@@ -170,7 +170,7 @@ func TestForbiddenDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := m.Run(t.Context(), Command{Command: "true", CWD: "closed"})
-	if tool.KindOf(err) != tool.InvalidParams || !strings.Contains(err.Error(), "closed may not be entered") {
+	if tool.KindOf(err) != tool.InvalidParams || !strings.Contains(err.Error(), `closed" may not be entered`) {
 		t.Errorf("error is %q (%s)", err, tool.KindOf(err))
 	}
 }
