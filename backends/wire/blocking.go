@@ -2,9 +2,10 @@ package wire
 
 import "runtime"
 
-// Blocks reports whether rw is of [Blocking].
+// Blocks reports whether reads and writes of rw each block a thread, as those of
+// [Blocking] do, and whatever else says so by a method BlocksThreads.
 func Blocks(rw any) bool {
-	_, blocks := rw.(interface{ blocksThreads() })
+	_, blocks := rw.(interface{ BlocksThreads() })
 	return blocks
 }
 

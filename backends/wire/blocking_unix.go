@@ -49,7 +49,8 @@ func Blocking(conn *net.UnixConn) (io.ReadWriteCloser, error) {
 	return &blocking{file}, nil
 }
 
-func (b *blocking) blocksThreads() {}
+// BlocksThreads is what [Blocks] asks for.
+func (b *blocking) BlocksThreads() {}
 
 func (b *blocking) Read(p []byte) (int, error) { return b.file.Read(p) }
 

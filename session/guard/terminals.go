@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -211,8 +212,8 @@ func (t terminal) act(word string) (act, bool) {
 	if word == "" || word[0] == '-' {
 		return best, found
 	}
-	for name, a := range t.acts {
-		if strings.HasPrefix(name, word) && (!found || a.effect > best.effect) {
+	for _, name := range slices.Sorted(maps.Keys(t.acts)) {
+		if a := t.acts[name]; strings.HasPrefix(name, word) && (!found || a.effect > best.effect) {
 			best, found = a, true
 		}
 	}

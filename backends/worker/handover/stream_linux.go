@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -62,11 +61,11 @@ func (s *stream) acknowledge(conn *net.UnixConn) error {
 // errGone is the end of the socket.
 var errGone = errors.New("attach has ended")
 
+// BlocksThreads is what wire.Blocks asks for.
+func (s *stream) BlocksThreads() {}
+
 // Read reads what was sent on the socket, and then the input.
 func (s *stream) Read(p []byte) (int, error) {
-	// Whoever was just woken runs before a read blocks the thread and its processor: else
-	// it would wait for the runtime's monitor.
-	runtime.Gosched()
 	n, err := s.read(p)
 	if !errors.Is(err, errGone) {
 		return n, err

@@ -32,7 +32,7 @@ func (c spec) build(output *os.File) *exec.Cmd {
 		cmd.Stderr = c.stderr
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = 100 * time.Millisecond // whoever still holds stderr is not waited for
+	cmd.WaitDelay = time.Second // whoever still holds stderr is not waited for
 	return cmd
 }
 

@@ -204,7 +204,7 @@ func TestBash(t *testing.T) {
 		t.Errorf("left %v, %v", list, err)
 	}
 	// One that takes longer goes on.
-	got = o.call("bash", args{"command": "echo early; while ! test -e go; do sleep 0.05; done; echo late", "timeout_seconds": 1})
+	got = o.call("bash", args{"command": "echo early; while ! test -e go; do sleep 0.05; done; echo late", "timeout_seconds": 3})
 	if got["timed_out"] != true || got["stdout"] != "early\n" {
 		t.Fatalf("%v", got)
 	}
