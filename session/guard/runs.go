@@ -195,7 +195,7 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 	if same, ok := sameTerminals[program]; ok {
 		table = same
 	}
-	if _, ok := terminals[table]; ok {
+	if _, ok := terminals()[table]; ok {
 		w.keeps(sh, program, table, args, stdin)
 		return string(anything), true
 	}
@@ -259,7 +259,7 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 		return string(anything), true
 	case "runuser":
 		if !slices.ContainsFunc(args, func(f field) bool { return strings.HasPrefix(f.text, "-u") || strings.HasPrefix(f.text, "--user") }) {
-			return w.runner(sh, runners["su"], fields, stdin), true
+			return w.runner(sh, runners()["su"], fields, stdin), true
 		}
 	}
 	if name, ok := strings.CutPrefix(program, "git-"); ok {

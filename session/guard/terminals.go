@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // effect is what a word or flag of a program that keeps terminals does.
@@ -60,78 +61,80 @@ type terminal struct {
 }
 
 // terminals are the programs that keep terminals, and tables of commands of theirs.
-var terminals = map[string]terminal{
-	"tmux": {
-		values: "-L -S -T", code: "-c", files: "-f", alone: opens, many: true, ends: "-V -h",
-		acts: map[string]act{
-			"new-session": {effect: opens, values: "-c -e -F -f -n -s -t -x -y"}, "new": {effect: opens, values: "-c -e -F -f -n -s -t -x -y"},
-			"new-window": {effect: opens, values: "-c -e -F -n -t"}, "neww": {effect: opens, values: "-c -e -F -n -t"},
-			"split-window": {effect: opens, values: "-c -e -F -l -p -t"}, "splitw": {effect: opens, values: "-c -e -F -l -p -t"},
-			"respawn-pane": {effect: opens, values: "-c -e -t"}, "respawnp": {effect: opens, values: "-c -e -t"},
-			"respawn-window": {effect: opens, values: "-c -e -t"}, "respawnw": {effect: opens, values: "-c -e -t"},
-			"display-popup": {effect: opens, values: "-b -c -d -e -h -s -S -t -T -w -x -y"}, "popup": {effect: opens, values: "-b -c -d -e -h -s -S -t -T -w -x -y"},
-			"attach-session": {effect: joins}, "attach": {effect: joins},
-			"send-keys": {effect: types, values: "-c -N -t"}, "send": {effect: types, values: "-c -N -t"},
-			"paste-buffer": {effect: pastes}, "pasteb": {effect: pastes}, "source-file": {effect: reads}, "source": {effect: reads},
-			"run-shell": {effect: shells, values: "-c -d -t"}, "run": {effect: shells, values: "-c -d -t"},
-			"pipe-pane": {effect: shells, values: "-t"}, "pipep": {effect: shells, values: "-t"},
-			"if-shell": {effect: shells, values: "-t"}, "if": {effect: shells, values: "-t"},
-			"bind-key": {effect: nested}, "bind": {effect: nested}, "set-hook": {effect: nested}, "command-prompt": {effect: nested},
-			"confirm-before": {effect: nested}, "confirm": {effect: nested}, "display-menu": {effect: nested}, "menu": {effect: nested},
-			"set-option": {effect: nested, of: "tmux options"}, "set": {effect: nested, of: "tmux options"},
-			"set-window-option": {effect: nested, of: "tmux options"}, "setw": {effect: nested, of: "tmux options"},
-			// What looks like the beginning of one above, and is none.
-			"display": {}, "send-prefix": {}, "server-info": {}, "info": {}, "set-buffer": {}, "set-environment": {}, "setenv": {},
+var terminals = sync.OnceValue(func() map[string]terminal {
+	return map[string]terminal{
+		"tmux": {
+			values: "-L -S -T", code: "-c", files: "-f", alone: opens, many: true, ends: "-V -h",
+			acts: map[string]act{
+				"new-session": {effect: opens, values: "-c -e -F -f -n -s -t -x -y"}, "new": {effect: opens, values: "-c -e -F -f -n -s -t -x -y"},
+				"new-window": {effect: opens, values: "-c -e -F -n -t"}, "neww": {effect: opens, values: "-c -e -F -n -t"},
+				"split-window": {effect: opens, values: "-c -e -F -l -p -t"}, "splitw": {effect: opens, values: "-c -e -F -l -p -t"},
+				"respawn-pane": {effect: opens, values: "-c -e -t"}, "respawnp": {effect: opens, values: "-c -e -t"},
+				"respawn-window": {effect: opens, values: "-c -e -t"}, "respawnw": {effect: opens, values: "-c -e -t"},
+				"display-popup": {effect: opens, values: "-b -c -d -e -h -s -S -t -T -w -x -y"}, "popup": {effect: opens, values: "-b -c -d -e -h -s -S -t -T -w -x -y"},
+				"attach-session": {effect: joins}, "attach": {effect: joins},
+				"send-keys": {effect: types, values: "-c -N -t"}, "send": {effect: types, values: "-c -N -t"},
+				"paste-buffer": {effect: pastes}, "pasteb": {effect: pastes}, "source-file": {effect: reads}, "source": {effect: reads},
+				"run-shell": {effect: shells, values: "-c -d -t"}, "run": {effect: shells, values: "-c -d -t"},
+				"pipe-pane": {effect: shells, values: "-t"}, "pipep": {effect: shells, values: "-t"},
+				"if-shell": {effect: shells, values: "-t"}, "if": {effect: shells, values: "-t"},
+				"bind-key": {effect: nested}, "bind": {effect: nested}, "set-hook": {effect: nested}, "command-prompt": {effect: nested},
+				"confirm-before": {effect: nested}, "confirm": {effect: nested}, "display-menu": {effect: nested}, "menu": {effect: nested},
+				"set-option": {effect: nested, of: "tmux options"}, "set": {effect: nested, of: "tmux options"},
+				"set-window-option": {effect: nested, of: "tmux options"}, "setw": {effect: nested, of: "tmux options"},
+				// What looks like the beginning of one above, and is none.
+				"display": {}, "send-prefix": {}, "server-info": {}, "info": {}, "set-buffer": {}, "set-environment": {}, "setenv": {},
+			},
 		},
-	},
-	"tmux options": {acts: map[string]act{
-		"default-command": {effect: shells}, "default-shell": {effect: shells}, "copy-command": {effect: shells}, "lock-command": {effect: shells}, "editor": {effect: shells},
-	}},
-	"screen": {
-		values: "-S -e -h -p -T -t -Logfile", code: "-s", files: "-c", alone: opens, otherwise: opens, joining: "rRx", ends: "-ls -list -wipe -v --version --help",
-		acts: map[string]act{"-X": {effect: nested, of: "screen commands"}},
-	},
-	"screen commands": {acts: map[string]act{
-		"stuff": {effect: types}, "screen": {effect: opens, values: "-t -h -T"}, "exec": {effect: opens},
-		"paste": {effect: pastes}, "process": {effect: pastes}, "readbuf": {effect: pastes}, "source": {effect: reads},
-		"backtick": {effect: shells}, "bind": {effect: nested}, "bindkey": {effect: nested}, "eval": {effect: nested}, "at": {effect: nested},
-	}},
-	"dtach": {
-		values: "-e -r",
-		acts: map[string]act{
-			"-A": {effect: opens, values: "-e -r", skip: 1}, "-c": {effect: opens, values: "-e -r", skip: 1}, "-n": {effect: opens, values: "-e -r", skip: 1},
-			"-N": {effect: opens, values: "-e -r", skip: 1}, "-a": {effect: joins}, "-p": {effect: feeds},
+		"tmux options": {acts: map[string]act{
+			"default-command": {effect: shells}, "default-shell": {effect: shells}, "copy-command": {effect: shells}, "lock-command": {effect: shells}, "editor": {effect: shells},
+		}},
+		"screen": {
+			values: "-S -e -h -p -T -t -Logfile", code: "-s", files: "-c", alone: opens, otherwise: opens, joining: "rRx", ends: "-ls -list -wipe -v --version --help",
+			acts: map[string]act{"-X": {effect: nested, of: "screen commands"}},
 		},
-	},
-	"abduco": {
-		values: "-e",
-		acts: map[string]act{
-			"-A": {effect: opens, values: "-e", skip: 1}, "-c": {effect: opens, values: "-e", skip: 1}, "-n": {effect: opens, values: "-e", skip: 1},
-			"-a": {effect: joins}, "-p": {effect: feeds},
+		"screen commands": {acts: map[string]act{
+			"stuff": {effect: types}, "screen": {effect: opens, values: "-t -h -T"}, "exec": {effect: opens},
+			"paste": {effect: pastes}, "process": {effect: pastes}, "readbuf": {effect: pastes}, "source": {effect: reads},
+			"backtick": {effect: shells}, "bind": {effect: nested}, "bindkey": {effect: nested}, "eval": {effect: nested}, "at": {effect: nested},
+		}},
+		"dtach": {
+			values: "-e -r",
+			acts: map[string]act{
+				"-A": {effect: opens, values: "-e -r", skip: 1}, "-c": {effect: opens, values: "-e -r", skip: 1}, "-n": {effect: opens, values: "-e -r", skip: 1},
+				"-N": {effect: opens, values: "-e -r", skip: 1}, "-a": {effect: joins}, "-p": {effect: feeds},
+			},
 		},
-	},
-	"zellij": {
-		values: "-s --session -l --layout -c --config --config-dir --data-dir --max-panes -n --new-session-with-layout", alone: opens, ends: "-V --version -h --help",
-		acts: map[string]act{
-			"attach": {effect: joins}, "a": {effect: joins},
-			"run": {effect: opens, values: "-d --direction -n --name --cwd -x -y --width --height"}, "r": {effect: opens, values: "-d --direction -n --name --cwd -x -y --width --height"},
-			"action": {effect: nested, of: "zellij actions"}, "ac": {effect: nested, of: "zellij actions"},
-			"list-sessions": {}, "ls": {}, "kill-session": {}, "k": {}, "kill-all-sessions": {}, "ka": {}, "delete-session": {}, "d": {}, "setup": {},
-			"options": {effect: opens}, "edit": {}, "e": {}, "plugin": {}, "pipe": {}, "convert-config": {}, "list-aliases": {},
+		"abduco": {
+			values: "-e",
+			acts: map[string]act{
+				"-A": {effect: opens, values: "-e", skip: 1}, "-c": {effect: opens, values: "-e", skip: 1}, "-n": {effect: opens, values: "-e", skip: 1},
+				"-a": {effect: joins}, "-p": {effect: feeds},
+			},
 		},
-	},
-	"zellij actions": {acts: map[string]act{
-		"new-pane": {effect: opens, values: "-d --direction -n --name --cwd -p --plugin -x -y --width --height"},
-		"new-tab":  {effect: opens, values: "-n --name -l --layout -c --cwd"}, "write-chars": {effect: types}, "write": {effect: pastes},
-	}},
-}
+		"zellij": {
+			values: "-s --session -l --layout -c --config --config-dir --data-dir --max-panes -n --new-session-with-layout", alone: opens, ends: "-V --version -h --help",
+			acts: map[string]act{
+				"attach": {effect: joins}, "a": {effect: joins},
+				"run": {effect: opens, values: "-d --direction -n --name --cwd -x -y --width --height"}, "r": {effect: opens, values: "-d --direction -n --name --cwd -x -y --width --height"},
+				"action": {effect: nested, of: "zellij actions"}, "ac": {effect: nested, of: "zellij actions"},
+				"list-sessions": {}, "ls": {}, "kill-session": {}, "k": {}, "kill-all-sessions": {}, "ka": {}, "delete-session": {}, "d": {}, "setup": {},
+				"options": {effect: opens}, "edit": {}, "e": {}, "plugin": {}, "pipe": {}, "convert-config": {}, "list-aliases": {},
+			},
+		},
+		"zellij actions": {acts: map[string]act{
+			"new-pane": {effect: opens, values: "-d --direction -n --name --cwd -p --plugin -x -y --width --height"},
+			"new-tab":  {effect: opens, values: "-n --name -l --layout -c --cwd"}, "write-chars": {effect: types}, "write": {effect: pastes},
+		}},
+	}
+})
 
 // sameTerminals are programs that are used as another one is.
 var sameTerminals = map[string]string{"tmate": "tmux", "byobu": "tmux", "byobu-tmux": "tmux", "byobu-screen": "screen"}
 
 // keeps follows a program that keeps terminals.
 func (w *walker) keeps(sh *shell, name, table string, args []field, stdin string) {
-	t := terminals[table]
+	t := terminals()[table]
 	for t.many {
 		i := slices.IndexFunc(args, func(f field) bool { return strings.HasSuffix(f.text, ";") })
 		if i < 0 {
@@ -151,7 +154,7 @@ func (w *walker) keeps(sh *shell, name, table string, args []field, stdin string
 
 // command follows one command of such a program.
 func (w *walker) command(sh *shell, name, table string, args []field, stdin string) {
-	t := terminals[table]
+	t := terminals()[table]
 	for _, a := range args { // a format may hold the output of a command
 		for _, after := range strings.Split(a.text, "#(")[1:] {
 			code, _, _ := strings.Cut(after, ")")
@@ -279,7 +282,7 @@ func (w *walker) nested(sh *shell, name, table string, args []field) {
 	if len(args) == 0 || w.over(sh) {
 		return
 	}
-	a, ok := terminals[table].acts[args[0].text]
+	a, ok := terminals()[table].acts[args[0].text]
 	if !ok {
 		return
 	}
