@@ -11,6 +11,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/docker/docker/api/types/container"
+	engine "github.com/docker/docker/client"
+
 	"github.com/caisson-dev/caisson/backends/docker/dockertest"
 	"github.com/caisson-dev/caisson/rpc/protocol"
 )
@@ -21,6 +24,7 @@ const (
 	dockerReadWork     = "read_file of 2 KB, docker"
 	dockerSocketWork   = "the same, shared socket, beside local"
 	dockerStreamWork   = "the same, no shared socket, beside local"
+	dockerEngineWork   = "the same, beside the engine alone"
 	dockerBashWork     = "bash true, docker"
 	dockerArtifactWork = "artifact of 256 MiB, docker"
 )
@@ -58,11 +62,11 @@ func dockerRows(ctx context.Context, b *bench) (err error) {
 	if err := errors.Join(dockerOpen(ctx, b, s), dockerBesideLocal(ctx, b)); err != nil {
 		return err
 	}
-	container, err := exec.CommandContext(ctx, "docker", "run", "-d", "--network", "none", benchImage, "sleep", "3600").Output()
+	started, err := exec.CommandContext(ctx, "docker", "run", "-d", "--network", "none", benchImage, "sleep", "3600").Output()
 	if err != nil {
 		return err
 	}
-	peer := string(container[:len(container)-1])
+	peer := string(started[:len(started)-1])
 	defer func() { err = errors.Join(err, docker(context.WithoutCancel(ctx), "rm", "-f", peer)) }()
 	id, err := s.open("box")
 	if err != nil {
@@ -141,7 +145,7 @@ func (s *service) readSmall(session string) func() error {
 // share, and over the stream through the engine, which is all that a profile gets
 // whose commands may write anywhere. The engine runs where it runs.
 func dockerBesideLocal(ctx context.Context, b *bench) error {
-	if !b.wants(dockerSocketWork) && !b.wants(dockerStreamWork) {
+	if !slices.ContainsFunc([]string{dockerSocketWork, dockerStreamWork, dockerEngineWork}, b.wants) {
 		return nil
 	}
 	return onOneProcessor(func(processor int) (err error) {
@@ -157,31 +161,89 @@ func dockerBesideLocal(ctx context.Context, b *bench) error {
 		if err := s.writeSmall(near); err != nil {
 			return err
 		}
-		for _, r := range []struct {
-			work, profile string
-			factor        float64
-		}{{dockerSocketWork, "box", 3}, {dockerStreamWork, "far", 8}} {
-			if !b.wants(r.work) {
-				continue
-			}
-			id, err := s.open(r.profile)
+		if b.wants(dockerSocketWork) {
+			err := inContainer(ctx, s, "box", processor, func(id string) error {
+				c, err := versus(ctx, quickRounds, s.readSmall(id), s.readSmall(near))
+				if err != nil {
+					return err
+				}
+				b.add(dockerSocketWork, c.atMost("local", 3))
+				return nil
+			})
 			if err != nil {
-				return err
-			}
-			if err := errors.Join(pinSession(ctx, id, processor), s.writeSmall(id)); err != nil {
-				return err
-			}
-			c, err := versus(ctx, quickRounds, s.readSmall(id), s.readSmall(near))
-			if err != nil {
-				return err
-			}
-			b.add(r.work, c.atMost("local", r.factor))
-			if err := s.delete(id); err != nil {
 				return err
 			}
 		}
+		err = inContainer(ctx, s, "far", processor, func(id string) error {
+			if b.wants(dockerStreamWork) {
+				c, err := versus(ctx, quickRounds, s.readSmall(id), s.readSmall(near))
+				if err != nil {
+					return err
+				}
+				b.add(dockerStreamWork, c.atMost("local", 8))
+			}
+			if b.wants(dockerEngineWork) {
+				return besideEngine(ctx, b, s, id)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 		return s.delete(near)
 	})
+}
+
+// inContainer has f measure a session of the profile that has a small file and is on
+// the processor.
+func inContainer(ctx context.Context, s *service, profile string, processor int, f func(id string) error) error {
+	id, err := s.open(profile)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(pinSession(ctx, id, processor), s.writeSmall(id)); err != nil {
+		return err
+	}
+	return errors.Join(f(id), s.delete(id))
+}
+
+// besideEngine compares reading over the engine's stream with what passes over it to a
+// program that does nothing, and back: none of that is ours.
+func besideEngine(ctx context.Context, b *bench, s *service, session string) (err error) {
+	id, err := containerOf(ctx, session)
+	if err != nil {
+		return err
+	}
+	api, err := engine.NewClientWithOpts(engine.FromEnv, engine.WithAPIVersionNegotiation())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, api.Close()) }()
+	made, err := api.ContainerExecCreate(ctx, id, container.ExecOptions{Cmd: []string{"cat"}, AttachStdin: true, AttachStdout: true})
+	if err != nil {
+		return err
+	}
+	stream, err := api.ContainerExecAttach(ctx, made.ID, container.ExecAttachOptions{})
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	const header = 8 // of what the engine multiplexes
+	text, answer := bytes.Repeat([]byte{'x'}, smallFile), make([]byte, header+smallFile)
+	c, err := versus(ctx, quickRounds, s.readSmall(session), func() error {
+		if _, err := stream.Conn.Write(text); err != nil {
+			return err
+		}
+		_, err := io.ReadFull(stream.Reader, answer)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r := c.atMost("cat and the engine", 0)
+	r.target = "–"
+	b.add(dockerEngineWork, r)
+	return nil
 }
 
 // pinSession keeps the container of a session on the processor.
@@ -189,12 +251,17 @@ func pinSession(ctx context.Context, session string, processor int) error {
 	if processor < 0 {
 		return nil
 	}
-	out, err := exec.CommandContext(ctx, "docker", "ps", "-q", "--filter", "label=dev.caisson.session="+session).Output()
+	id, err := containerOf(ctx, session)
 	if err != nil {
 		return err
 	}
-	container := string(bytes.TrimSpace(out))
-	return docker(ctx, "update", "--cpuset-cpus", strconv.Itoa(processor), container)
+	return docker(ctx, "update", "--cpuset-cpus", strconv.Itoa(processor), id)
+}
+
+// containerOf is the container of a session.
+func containerOf(ctx context.Context, session string) (string, error) {
+	out, err := exec.CommandContext(ctx, "docker", "ps", "-q", "--filter", "label=dev.caisson.session="+session).Output()
+	return string(bytes.TrimSpace(out)), err
 }
 
 func dockerBash(ctx context.Context, b *bench, s *service, id, peer string) error {

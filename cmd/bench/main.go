@@ -73,7 +73,7 @@ var groups = []group{
 	{"search", []string{"rg", "go"}, searchRows, []string{grepWork}},
 	{"wasm", []string{"go"}, wasmRows, []string{wasmWork, wasmAtOnce}},
 	{"docker", []string{"docker"}, dockerRows, []string{
-		dockerOpenWork, dockerReadWork, dockerSocketWork, dockerStreamWork, dockerBashWork, dockerArtifactWork,
+		dockerOpenWork, dockerReadWork, dockerSocketWork, dockerStreamWork, dockerEngineWork, dockerBashWork, dockerArtifactWork,
 	}},
 	{"ssh", []string{"ssh", "ssh-keygen", sshdProgram}, sshRows, []string{sshOpenWork, sshReadWork, sshBashWork}},
 	{"codex", []string{codexProgram}, codexRows, []string{codexStartWork, codexReadWork, codexLargeReadWork, codexProcessWork}},

@@ -2,8 +2,6 @@ package site
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -60,9 +58,7 @@ func create(ctx context.Context, r wire.SiteRequest) (wire.SiteReply, error) {
 
 // assemble makes a complete directory under a name of its own.
 func assemble(parent string, r wire.SiteRecord) (_ string, err error) {
-	var random [8]byte
-	rand.Read(random[:]) // never fails
-	dir := filepath.Join(parent, unfinished+hex.EncodeToString(random[:]))
+	dir := unfinishedIn(parent)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}

@@ -2,6 +2,7 @@ package site
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -32,8 +33,15 @@ const (
 // recordFormat is the version of the record and of the directory's layout.
 const recordFormat = 1
 
-// unfinished begins the names of directories that are not yet complete.
+// unfinished begins the names of directories that are not yet complete, or not any more.
 const unfinished = ".caisson-new-"
+
+// unfinishedIn is a new name of such a directory.
+func unfinishedIn(parent string) string {
+	var random [8]byte
+	rand.Read(random[:]) // never fails
+	return filepath.Join(parent, unfinished+hex.EncodeToString(random[:]))
+}
 
 // errForeign is a directory without a record that could be ours.
 var errForeign = errors.New("it has no record of Caisson's")
@@ -86,6 +94,9 @@ func readRecord(dir string) (wire.SiteRecord, error) {
 	// What is not a regular file must not be waited for.
 	f, err := os.OpenFile(filepath.Join(dir, recordName), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(dir); err != nil {
+			return r, err // it is gone meanwhile
+		}
 		return r, errForeign
 	}
 	if err != nil {

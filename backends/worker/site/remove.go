@@ -172,8 +172,9 @@ func Leave(ctx context.Context, dir string) (err error) {
 	return clearAway(dir)
 }
 
-// clearAway removes an environment's directory: what is in it first, then its
-// record, so that a removal that is cut off can be taken up again.
+// clearAway removes an environment's directory: what is in it first, then the rest
+// under another name, so that a removal that is cut off can be taken up again, and
+// whoever looks meanwhile finds no directory without its record.
 func clearAway(dir string) error {
 	fail := func(err error) error {
 		return tool.Errorf(tool.BackendUnavailable, "the environment in %s cannot be removed: %w", dir, err).WithPath(dir).
@@ -199,7 +200,11 @@ func clearAway(dir string) error {
 			return fail(err)
 		}
 	}
-	if err := os.RemoveAll(dir); err != nil {
+	rest := unfinishedIn(filepath.Dir(dir))
+	if err := os.Rename(dir, rest); err != nil {
+		return fail(err)
+	}
+	if err := os.RemoveAll(rest); err != nil {
 		return fail(err)
 	}
 	return nil

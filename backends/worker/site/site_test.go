@@ -307,6 +307,26 @@ func TestEnterRemoved(t *testing.T) {
 	wantKind(t, "enter", <-entered, tool.EnvironmentLost)
 }
 
+// Whoever looks at a directory while it is removed finds it as it was, or gone.
+func TestLookedAtWhileRemoved(t *testing.T) {
+	for range 100 {
+		p := made(t, t.TempDir())
+		seen := make(chan error, 1)
+		go func() {
+			for {
+				if _, err := readRecord(p.Directory); err != nil {
+					seen <- err
+					return
+				}
+			}
+		}()
+		check(t, clearAway(p.Directory))
+		if err := <-seen; !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestLongPath(t *testing.T) {
 	dir := filepath.Join("/", strings.Repeat("long/", 30), "caisson-0123")
 	s := sockets(dir)
