@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -61,7 +59,7 @@ func (p *Pool) follow(ctx context.Context, r *Route, progress backends.Progress)
 	var before *hop
 	for _, h := range r.hops {
 		progress.Report("connecting to " + h.String())
-		client, conn, err := p.hop(ctx, h, before, clients, shut)
+		client, conn, err := p.reach(ctx, h, before, clients, shut, progress)
 		if err != nil {
 			_ = shut() // what matters is err
 			return nil, err
@@ -160,6 +158,12 @@ func (p *Pool) hop(ctx context.Context, h, before *hop, clients []*ssh.Client, a
 			WithHint("see KexAlgorithms, Ciphers, MACs and HostKeyAlgorithms in the ssh configuration, and what the server has")
 	case verified && authenticationFailed(err, a):
 		return nil, nil, (&authError{a: a, cause: err}).public()
+	case !verified && refused == nil && hungUp(err):
+		end := &hangUp{err: err}
+		if !conn.greeting.done {
+			end.said = strings.TrimSpace(string(conn.greeting.said))
+		}
+		return nil, nil, unreachable(h, end)
 	default:
 		return nil, nil, unreachable(h, err)
 	}
@@ -228,8 +232,8 @@ func unreachable(h *hop, err error) *tool.Error {
 		return e.WithHint("%s is more than a name: an address has no brackets here, and user and port have members of their own", h.Host)
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return e.WithHint("there is no host of the name %s; is it spelt as in the ssh configuration?", h.Host)
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return e.WithHint("it hung up during the handshake: its log says why, often MaxStartups or a firewall")
+	case hungUp(err):
+		return e.WithHint(fullHint)
 	}
 	return e.WithHint("see whether the machine is up and whether an ssh server listens on %s", address(h.Host, h.Port))
 }

@@ -38,6 +38,13 @@ const (
 	// a random part.
 	firstPause = 250 * time.Millisecond
 	maxPause   = 30 * time.Second
+	// hangUpPatience is how long a server that hangs up on whoever comes is tried
+	// again, within the time of a handshake: as many as MaxStartups keeps out at once
+	// are let in by then, and one that always hangs up is not waited for any longer.
+	// firstTurnedAway and maxTurnedAway are the waits in between, which double.
+	hangUpPatience  = 10 * time.Second
+	firstTurnedAway = 100 * time.Millisecond
+	maxTurnedAway   = time.Second
 	// A session that has ended counts against the server's MaxSessions for a
 	// little longer than its client can know. settleTimeout is how long such a
 	// server is asked again, settleEvery how often; settleWindow is how long after
@@ -61,6 +68,9 @@ const (
 	// maxMasterLog is how many bytes of what a master says are kept, which is a lot
 	// while it connects.
 	maxMasterLog = 64 << 10
+	// maxGreeting is how many bytes a server may say before it says what it is, as far
+	// as an error repeats them.
+	maxGreeting = 256
 	// maxConfiguration is how many bytes `ssh -G` may print.
 	maxConfiguration = 1 << 20
 	// maxKnownHosts is how large a file of known hosts may be, in bytes.

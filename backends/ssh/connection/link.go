@@ -200,6 +200,8 @@ type heardConn struct {
 	// was last asked, which only one goroutine does.
 	written atomic.Int64
 	arrived int64
+	// greeting is the reader's alone.
+	greeting greeting
 }
 
 func newHeardConn(c net.Conn) *heardConn { return &heardConn{Conn: c, start: time.Now()} }
@@ -209,6 +211,7 @@ func (c *heardConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 {
 		c.last.Store(int64(time.Since(c.start)))
+		c.greeting.hear(p[:n])
 	}
 	return n, err
 }

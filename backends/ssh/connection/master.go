@@ -103,6 +103,16 @@ func (p *Pool) master(ctx context.Context, r *Route, progress backends.Progress,
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	progress.Report(fmt.Sprintf("connecting to %s with OpenSSH (%s)", r, why))
+	var l *link
+	err := p.insist(ctx, r.String(), progress, func() (err error) {
+		l, err = p.oneMaster(ctx, r, limit)
+		return err
+	})
+	return l, err
+}
+
+// oneMaster starts a master, which has limit of time, and joins it.
+func (p *Pool) oneMaster(ctx context.Context, r *Route, limit time.Duration) (*link, error) {
 	m, err := startMaster(r)
 	if err != nil {
 		return nil, tool.Errorf(tool.BackendUnavailable, "OpenSSH cannot be started for %s: %w", r, err)

@@ -44,6 +44,8 @@ type Options struct {
 	HostValidity string
 	// MaxSessions is how many sessions one connection may have; 0 means 100.
 	MaxSessions int
+	// MaxStartups is how many connections may authenticate at once; 0 means 100.
+	MaxStartups int
 	// NoSFTP leaves the SFTP subsystem out.
 	NoSFTP bool
 	// Banner is shown before authentication.
@@ -127,6 +129,10 @@ func (s *Server) config(t testing.TB, dir string, o Options) string {
 	if maxSessions == 0 {
 		maxSessions = 100
 	}
+	maxStartups := o.MaxStartups
+	if maxStartups == 0 {
+		maxStartups = 100
+	}
 	usePAM := "no"
 	if o.PAM != "" {
 		usePAM = "yes"
@@ -143,10 +149,10 @@ PermitRootLogin yes
 PrintMotd no
 AcceptEnv LANG LC_* SSHTEST_*
 AllowStreamLocalForwarding no
-MaxStartups 100
+MaxStartups %d
 MaxSessions %d
 LogLevel VERBOSE
-`, s.Addr, filepath.Join(dir, "authorized_keys"), usePAM, maxSessions)
+`, s.Addr, filepath.Join(dir, "authorized_keys"), usePAM, maxStartups, maxSessions)
 	for _, key := range s.HostKeys {
 		fmt.Fprintf(&b, "HostKey %s\n", key.File)
 		if o.HostCA != nil {
