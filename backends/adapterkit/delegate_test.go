@@ -110,7 +110,7 @@ func TestDelegateOptions(t *testing.T) {
 func TestIdenticalBinding(t *testing.T) {
 	s := serve(t, peerOf(t, "", nil), nil)
 	raw := `{"version":4,"root":"/w","session":"s","identity":"i","environment":{"A":"1"},"require_existing_workspace":true,` +
-		`"remove_workspace_on_exit":true,"future":{"x":[1,2]},"offer_socket":true,"capabilities":["caisson.errors.v1","caisson.future.v9"]}`
+		`"remove_workspace_on_exit":true,"future":{"x":[1,2]},"socket":{"path":"h.sock","nonce":"n0nce"},"capabilities":["caisson.errors.v1","caisson.future.v9"]}`
 	if _, err := s.Call(t.Context(), wire.MethodInitialize, json.RawMessage(raw), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestIdenticalBinding(t *testing.T) {
 	if err := errors.Join(json.Unmarshal([]byte(got), &members), json.Unmarshal([]byte(raw), &want)); err != nil {
 		t.Fatal(err)
 	}
-	delete(want, "offer_socket")
+	delete(want, "socket")
 	want["capabilities"] = []any{"caisson.errors.v1"}
 	if a, b := fmt.Sprint(members), fmt.Sprint(want); a != b {
 		t.Errorf("the peer got\n%s, want\n%s", a, b)

@@ -83,7 +83,7 @@ func handOn(data json.RawMessage) (json.RawMessage, error) {
 	if err := json.Unmarshal(data, &members); err != nil {
 		return nil, err
 	}
-	delete(members, "offer_socket")
+	delete(members, "socket")
 	if raw, ok := members["capabilities"]; ok {
 		var all []string
 		if err := json.Unmarshal(raw, &all); err != nil {
@@ -125,7 +125,7 @@ func (p *peer) initialize(ctx context.Context, binding json.RawMessage, required
 			return out, tool.Errorf(tool.Unsupported, "%s lacks the capability %s", p.name, c)
 		}
 	}
-	out.Socket = nil
+	out.SocketConnected = false
 	return out, nil
 }
 

@@ -131,7 +131,7 @@ func mounts(p profile.Profile, worker *mountSpec, share string, labels map[strin
 		all = append(all, mountSpec{Kind: volumeMount, Target: p.Workspace, Labels: labels})
 	}
 	if share != "" {
-		all = append(all, mountSpec{Kind: bindMount, Source: share, Target: shareDir})
+		all = append(all, mountSpec{Kind: bindMount, Source: share, Target: shareDir, ReadOnly: true})
 	}
 	for _, m := range p.Mounts {
 		all = append(all, mountSpec{Kind: bindMount, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})

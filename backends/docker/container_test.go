@@ -84,27 +84,6 @@ func TestRefuseLimits(t *testing.T) {
 	}
 }
 
-func TestShareOnlyWhereCommandsCannotWrite(t *testing.T) {
-	tests := []struct {
-		ceiling tool.Mode
-		paths   []string
-		want    bool
-	}{
-		{tool.Standard, nil, false},
-		{tool.ReadOnly, []string{"/var/cache", "/.caisson-other"}, false},
-		{tool.Unconfined, nil, true},
-		{tool.Standard, []string{"/"}, true},
-		{tool.Standard, []string{"/.caisson"}, true},
-		{tool.Standard, []string{"/.caisson/share/x"}, true},
-	}
-	for _, test := range tests {
-		p := profile.Profile{MaxPermissionMode: test.ceiling, WritablePaths: test.paths}
-		if got := writesAnywhere(p); got != test.want {
-			t.Errorf("%s, %q: %t", test.ceiling, test.paths, got)
-		}
-	}
-}
-
 func TestCheckPlatform(t *testing.T) {
 	amd := platform{OS: "linux", Arch: "amd64"}
 	arm := platform{OS: "linux", Arch: "arm64", Variant: "v8"}

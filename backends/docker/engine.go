@@ -232,7 +232,6 @@ func (e *engine) describe(ctx context.Context) (daemonInfo, error) {
 	for _, option := range info.SecurityOptions {
 		name, _, _ := strings.Cut(option, ",")
 		d.Rootless = d.Rootless || name == "name=rootless"
-		d.Remapped = d.Remapped || name == "name=userns"
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

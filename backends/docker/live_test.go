@@ -332,7 +332,7 @@ func TestServiceKilled(t *testing.T) {
 	must(env.Processes().Stop(t.Context(), id))(t)
 }
 
-// The shared directory is open inside, where another user works, and guarded
+// The shared directory is open inside, to whatever user works there, and guarded
 // outside by the one above it.
 func TestShareDirectory(t *testing.T) {
 	dir := privateDir(t)
@@ -340,7 +340,7 @@ func TestShareDirectory(t *testing.T) {
 	if err := makeShare(share); err != nil {
 		t.Fatal(err)
 	}
-	if got := must(os.Stat(share))(t).Mode(); got != fs.ModeDir|0o777 {
+	if got := must(os.Stat(share))(t).Mode(); got != fs.ModeDir|0o755 {
 		t.Errorf("its mode is %s", got)
 	}
 	if err := makeShare(share); err != nil {

@@ -5,31 +5,23 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/caisson-dev/caisson/backends"
-	"github.com/caisson-dev/caisson/backends/profile"
-	"github.com/caisson-dev/caisson/backends/tool"
 )
 
-// maxShareDir leaves room for the name of the worker's socket in the 107 bytes
-// that a socket's path may have.
+// maxShareDir leaves room for the name of a socket in the 107 bytes that a socket's
+// path may have.
 const maxShareDir = 80
 
-// shareFor makes the directory of the host in which the worker may offer its
-// socket, and returns "" where that cannot work: not with a daemon elsewhere or
-// one that gives ids another meaning. Whether it does work is found out by
-// whoever connects; the stream through the engine always does.
+// shareFor makes the directory of the host in which it listens for the worker, and
+// returns "" where that cannot work: not with a daemon elsewhere. Whether it does work is
+// found out by whoever connects; the stream through the engine always does.
 //
-// Inside it is another user's than outside, or root without the right to pass
-// over permissions, so everybody may write to the directory itself; the
-// directory above it is private, and on the host nobody else gets past that.
+// The container sees it read-only. Who connects there may be any user, so the directory
+// is open to all; the one above it is private, and on the host nobody else gets past that.
 func (b *Backend) shareFor(binding backends.Binding, d daemonInfo, e endpoint) string {
-	if !e.near() || d.Remapped || binding.RuntimeDir == "" || strings.Contains(d.System, "Docker Desktop") {
-		return ""
-	}
-	if writesAnywhere(binding.Profile) {
+	if !e.near() || binding.RuntimeDir == "" || strings.Contains(d.System, "Docker Desktop") {
 		return ""
 	}
 	dir := sharePath(binding)
@@ -41,16 +33,6 @@ func (b *Backend) shareFor(binding backends.Binding, d daemonInfo, e endpoint) s
 		return ""
 	}
 	return dir
-}
-
-// writesAnywhere reports whether commands may be allowed to write to the shared
-// directory. It is the host's: there they could fill its disk, or leave programs
-// that belong to root. The worker writes there, and it is ours.
-func writesAnywhere(p profile.Profile) bool {
-	return p.MaxPermissionMode == tool.Unconfined || slices.ContainsFunc(p.WritablePaths, func(path string) bool {
-		path = strings.TrimSuffix(path, "/") + "/"
-		return strings.HasPrefix(shareDir+"/", path) || strings.HasPrefix(path, shareDir+"/")
-	})
 }
 
 // sharePath is a directory of the environment's own.
@@ -75,7 +57,7 @@ func makeShare(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !isDirectory(dir) {
 		return err
 	}
-	return os.Chmod(dir, 0o777) // past the umask
+	return os.Chmod(dir, 0o755) // past the umask
 }
 
 // isDirectory reports whether a directory, and no link to one, is there.
@@ -84,8 +66,7 @@ func isDirectory(path string) bool {
 	return err == nil && info.Mode().Type() == fs.ModeDir
 }
 
-// removeShare removes what makeShare made. What was put there from inside by
-// another user, in directories of theirs, cannot be removed and stays.
+// removeShare removes what makeShare made, and the sockets of services that were killed.
 func (b *Backend) removeShare(dir string) {
 	if dir == "" {
 		return

@@ -81,8 +81,6 @@ type daemonInfo struct {
 	Limits struct{ Memory, CPU, Pids bool }
 	// Rootless: root inside is the daemon's own user outside.
 	Rootless bool
-	// Remapped: user ids inside are others outside (userns-remap).
-	Remapped bool
 }
 
 // imageInfo is what matters of an image.

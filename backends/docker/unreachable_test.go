@@ -202,7 +202,7 @@ func TestNegotiation(t *testing.T) {
 				if strings.HasSuffix(r.URL.Path, "/info") {
 					asked = r.URL.Path
 					_, _ = w.Write([]byte(`{"ID":"x","OSType":"linux","Architecture":"aarch64","ServerVersion":"99",` +
-						`"OperatingSystem":"Docker Desktop","SecurityOptions":["name=seccomp,profile=default","name=rootless","name=userns"]}`))
+						`"OperatingSystem":"Docker Desktop","SecurityOptions":["name=seccomp,profile=default","name=rootless"]}`))
 				}
 			})}
 			served := make(chan error, 1)
@@ -215,7 +215,7 @@ func TestNegotiation(t *testing.T) {
 			if d.API != test.spoken || asked != "/v"+test.spoken+"/info" {
 				t.Errorf("spoke %s and asked %s, want %s", d.API, asked, test.spoken)
 			}
-			if d.Platform != (platform{OS: "linux", Arch: "arm64"}) || !d.Rootless || !d.Remapped {
+			if d.Platform != (platform{OS: "linux", Arch: "arm64"}) || !d.Rootless {
 				t.Errorf("understood %+v", d)
 			}
 		})

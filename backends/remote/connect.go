@@ -256,7 +256,15 @@ func (e *Environment) try(ctx context.Context, w when) (*connection, bool, error
 	if err != nil {
 		return nil, false, err
 	}
-	c, in, err := e.handshake(ctx, stream, e.initialize(b, w, stream.SharedDirectory != ""))
+	m := e.meet(stream.SharedDirectory)
+	if m != nil {
+		defer func() {
+			if err := m.close(); err != nil {
+				e.log.Debug("removing the shared socket", "error", err)
+			}
+		}()
+	}
+	c, in, err := e.handshake(ctx, stream, e.initialize(b, w, m))
 	if b.Secrets.Environment != nil && environmentDiffers(err) {
 		// The worker lives on with the variables as first given; one that was
 		// rotated on the host since must not end the session.
@@ -264,13 +272,13 @@ func (e *Environment) try(ctx context.Context, w when) (*connection, bool, error
 		if stream, err = e.host.Dial(ctx, b); err != nil {
 			return nil, false, err
 		}
-		c, in, err = e.handshake(ctx, stream, e.initialize(b, w, stream.SharedDirectory != ""))
+		c, in, err = e.handshake(ctx, stream, e.initialize(b, w, m))
 	}
 	if err != nil {
 		return nil, false, err
 	}
 	shared := false
-	if better := e.upgrade(ctx, stream.SharedDirectory, in, e.initialize(b, againConnect, false)); better != nil {
+	if better := e.upgrade(ctx, m, in, e.initialize(b, againConnect, nil)); better != nil {
 		if err := c.Close(); err != nil {
 			e.log.Debug("closing the baseline stream", "error", err)
 		}
@@ -286,14 +294,17 @@ func (e *Environment) try(ctx context.Context, w when) (*connection, bool, error
 	return c, shared, nil
 }
 
-// initialize is the handshake's data.
-func (e *Environment) initialize(b backends.Binding, w when, offer bool) wire.Initialize {
-	return wire.Initialize{
+// initialize is the handshake's data, with where the worker may come over unless m is nil.
+func (e *Environment) initialize(b backends.Binding, w when, m *meeting) wire.Initialize {
+	in := wire.Initialize{
 		Root: e.o.Root, Session: b.Session, Identity: b.Environment, Environment: b.Secrets.Environment,
 		RequireExistingWorkspace: e.o.RequireExistingWorkspace || w == againConnect,
 		RemoveWorkspaceOnExit:    e.o.RemoveWorkspaceOnExit,
-		OfferSocket:              offer,
 	}
+	if m != nil {
+		in.Socket = &m.offer
+	}
+	return in
 }
 
 // handshake speaks initialize over a stream, which it closes when that fails.

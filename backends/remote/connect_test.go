@@ -33,7 +33,7 @@ func TestOpenCreatesOrAttaches(t *testing.T) {
 			t.Errorf("%+v", info)
 		}
 		in := f.inits[0]
-		if in.Session != "s1" || in.Identity != "caisson-1" || in.Environment["A"] != "1" || in.RequireExistingWorkspace || !in.RemoveWorkspaceOnExit || in.OfferSocket {
+		if in.Session != "s1" || in.Identity != "caisson-1" || in.Environment["A"] != "1" || in.RequireExistingWorkspace || !in.RemoveWorkspaceOnExit || in.Socket != nil {
 			t.Errorf("%+v", in)
 		}
 	}
@@ -348,6 +348,23 @@ func TestShutdown(t *testing.T) {
 		if err := e.Shutdown(t.Context()); err == nil {
 			_, err = e.Call(t.Context(), tool.Request{Name: "bash"})
 			wantKind(t, err, tool.Cancelled)
+		}
+	})
+	t.Run("one that is to forget", func(t *testing.T) {
+		for forgets, wants := range map[bool]string{true: `{"remove":false,"forget":true}`, false: `{"remove":false}`} {
+			f := newFar(ourCaps...)
+			if forgets {
+				f = newFar(append([]string{wire.CapForget}, ourCaps...)...)
+			}
+			f.on(wire.MethodShutdown, func(_ context.Context, r *wire.Request) (wire.Response, error) {
+				if string(r.Data) != wants {
+					t.Errorf("shutdown %s, want %s", r.Data, wants)
+				}
+				return wire.Response{}, nil
+			})
+			if err := open(t, f, binding(), Options{}).Forget(t.Context()); err != nil || f.asked(wire.MethodShutdown) != 1 {
+				t.Errorf("asked %d times, %v", f.asked(wire.MethodShutdown), err)
+			}
 		}
 	})
 	t.Run("a worker that cannot be asked", func(t *testing.T) {

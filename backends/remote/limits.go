@@ -30,6 +30,9 @@ const (
 	// upgradeTimeout bounds the move to a shared socket, which is a matter of
 	// microseconds where it works.
 	upgradeTimeout = 3 * time.Second
+	// maxGuests bounds the connections to a shared socket whose proof is awaited: the
+	// worker's, and those of commands that try.
+	maxGuests = 64
 	// requestTimeout bounds requests that have no timeout of their own: about
 	// processes, files and exports. Waits that were asked for come on top.
 	requestTimeout = 60 * time.Second

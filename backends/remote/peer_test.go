@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -54,8 +55,9 @@ type far struct {
 	attach func() error
 	create func() error
 	stderr string // what streams say beside themselves, with "secret" in it taken out
-	shared string
-	offer  *wire.SocketOffer
+	shared string // the directory that is said to be seen by both sides
+	// connect is what is done about the host's socket.
+	connect func(path, nonce string) (connected bool)
 	token  *wire.Token
 	serves sync.WaitGroup
 }
@@ -145,13 +147,14 @@ func (f *far) Handle(ctx context.Context, r *wire.Request) (wire.Response, error
 			return wire.Response{}, err
 		}
 		f.inits = append(f.inits, in)
+		connect := f.connect
 		f.mu.Unlock()
 		if answer != nil {
 			return answer(ctx, r)
 		}
 		out := wire.Initialized{Version: wire.Version, Root: in.Root, Capabilities: f.caps}
-		if in.OfferSocket {
-			out.Socket = f.offer
+		if in.Socket != nil && connect != nil {
+			out.SocketConnected = connect(filepath.Join(f.shared, in.Socket.Path), in.Socket.Nonce)
 		}
 		return wire.Response{Data: out}, nil
 	case wire.MethodProcessList:

@@ -38,8 +38,8 @@ type Stream struct {
 	// Mark is what the far end prints, and a newline, before its first frame:
 	// what precedes it is dropped. Empty: nothing is printed on purpose.
 	Mark string
-	// SharedDirectory is the host path of the directory in which the worker may
-	// offer a socket; empty when there is none.
+	// SharedDirectory is a directory of the host's that the far end sees, and cannot
+	// write to: the worker may come over to a socket in it. Empty when there is none.
 	SharedDirectory string
 	// Said is what the far end has said beside the stream, for the error of one
 	// that failed; nil when that is nowhere.

@@ -1,17 +1,16 @@
-//go:build linux
+//go:build unix
 
 package remote
 
 import (
 	"bytes"
 	"context"
-	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -29,90 +28,88 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// listen serves f on a socket called name in dir, as a worker does whose nonce
-// is the given one.
-func listen(t *testing.T, f *far, dir, name, nonce string) {
-	l, err := net.Listen("unix", filepath.Join(dir, name))
+// visitor connects to the host's socket, and hangs up with the test at the latest.
+func visitor(t *testing.T, path string) net.Conn {
+	conn, err := net.Dial("unix", path)
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return nil
 	}
-	var accepting sync.WaitGroup
-	accepting.Go(func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			if err := wire.AnswerSocket(context.Background(), conn, nonce); err != nil {
-				conn.Close()
-				continue
-			}
-			f.serve(conn)
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// comeOver connects as a worker does, with what it takes for the nonce.
+func comeOver(t *testing.T, f *far, path, nonce string) bool {
+	conn := visitor(t, path)
+	if conn == nil {
+		return false
+	}
+	f.serves.Go(func() {
+		if err := wire.AnswerSocket(context.Background(), conn, nonce); err != nil {
+			conn.Close()
+			return
 		}
+		f.serve(conn)
 	})
-	t.Cleanup(func() {
-		l.Close()
-		accepting.Wait()
-	})
+	return true
 }
 
 func TestSharedSocket(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		prepare func(t *testing.T, f *far, dir string)
-		offer   string // the path in the offer
+		caps    []string // beside ours
+		connect func(t *testing.T, f *far, path, nonce string) bool
 		used    bool
 		because string // a part of the log otherwise
 	}{
-		{name: "works", offer: "s.sock", used: true, prepare: func(t *testing.T, f *far, dir string) { listen(t, f, dir, "s.sock", "n0nce") }},
-		{name: "another nonce", offer: "s.sock", because: "not the worker", prepare: func(t *testing.T, f *far, dir string) { listen(t, f, dir, "s.sock", "guess") }},
-		{name: "nothing there", offer: "s.sock", because: "no such file"},
-		{name: "a file", offer: "s.sock", because: "is not a socket", prepare: func(t *testing.T, _ *far, dir string) {
-			if err := os.WriteFile(filepath.Join(dir, "s.sock"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{name: "a link to the socket", offer: "s.sock", because: "is not a socket", prepare: func(t *testing.T, f *far, dir string) {
-			elsewhere := t.TempDir()
-			listen(t, f, elsewhere, "real.sock", "n0nce")
-			if err := os.Symlink(filepath.Join(elsewhere, "real.sock"), filepath.Join(dir, "s.sock")); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{name: "a path out of the directory", offer: "../s.sock", because: "not that of a file"},
-		{name: "an absolute path", offer: "/tmp/s.sock", because: "not that of a file"},
-		{name: "no name", offer: ".", because: "not that of a file"},
-		{name: "nobody listens", offer: "s.sock", because: "refused", prepare: func(t *testing.T, _ *far, dir string) {
-			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s.sock")})
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.SetUnlinkOnClose(false)
-			l.Close()
-		}},
-		{name: "a listener that says nothing sensible", offer: "s.sock", because: "staying on the baseline", prepare: func(t *testing.T, _ *far, dir string) {
-			l, err := net.Listen("unix", filepath.Join(dir, "s.sock"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var accepting sync.WaitGroup
-			accepting.Go(func() {
-				if conn, err := l.Accept(); err == nil {
-					_, _ = io.WriteString(conn, strings.Repeat("x", 100))
-					conn.Close()
+		{name: "works", caps: []string{wire.CapSocket}, connect: comeOver, used: true},
+		{
+			name: "others come first and say nothing", caps: []string{wire.CapSocket}, used: true,
+			connect: func(t *testing.T, f *far, path, nonce string) bool {
+				for range maxGuests - 1 {
+					visitor(t, path)
 				}
-			})
-			t.Cleanup(func() { l.Close(); accepting.Wait() })
-		}},
+				return comeOver(t, f, path, nonce)
+			},
+		},
+		{
+			name: "another guesses", caps: []string{wire.CapSocket}, used: true,
+			connect: func(t *testing.T, f *far, path, nonce string) bool {
+				return comeOver(t, f, path, "guess") && comeOver(t, f, path, nonce)
+			},
+		},
+		{
+			name: "only others come", caps: []string{wire.CapSocket}, because: "the worker did not come",
+			connect: func(t *testing.T, f *far, path, _ string) bool { return comeOver(t, f, path, "guess") },
+		},
+		{
+			name: "the worker cannot connect", caps: []string{wire.CapSocket},
+			connect: func(*testing.T, *far, string, string) bool { return false },
+		},
+		{name: "a worker that knows nothing of it", connect: comeOver},
+		{
+			name: "it leads to another workspace", caps: []string{wire.CapSocket}, because: "another workspace",
+			connect: func(t *testing.T, f *far, path, nonce string) bool {
+				f.on(wire.MethodInitialize, func(context.Context, *wire.Request) (wire.Response, error) {
+					return wire.Response{Data: wire.Initialized{Version: wire.Version, Root: "/elsewhere", Capabilities: ourCaps}}, nil
+				})
+				return comeOver(t, f, path, nonce)
+			},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			dir := shortDir(t)
-			f := newFar(append(ourCaps, wire.CapSocket)...)
-			f.shared, f.offer = dir, &wire.SocketOffer{Path: test.offer, Nonce: "n0nce"}
-			f.says(wire.MethodExecute, tool.Result{}, nil)
-			if test.prepare != nil {
-				test.prepare(t, f, dir)
+			f := newFar(append(test.caps, ourCaps...)...)
+			f.shared = dir
+			f.connect = func(path, nonce string) bool {
+				if info, err := os.Stat(path); err != nil || info.Mode() != fs.ModeSocket|0o666 {
+					t.Errorf("%v, %v", info, err)
+				}
+				return test.connect(t, f, path, nonce)
 			}
+			f.says(wire.MethodExecute, tool.Result{}, nil)
 			var log bytes.Buffer
 			e := open(t, f, binding(), Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 			if _, err := e.Call(t.Context(), tool.Request{Name: "bash"}); err != nil {
@@ -124,31 +121,49 @@ func TestSharedSocket(t *testing.T) {
 			if used := strings.Contains(log.String(), "shared_socket=true"); used != test.used {
 				t.Errorf("used: %v; log:\n%s", used, &log)
 			}
-			if !inits[0].OfferSocket {
-				t.Error("the worker was not asked for an offer")
-			}
-			if test.used {
-				if _, isSocket := conns[1].(*net.UnixConn); !isSocket || inits[1].OfferSocket {
-					t.Errorf("%T, %+v", conns[1], inits[1])
-				}
-				if _, err := conns[0].Read(make([]byte, 1)); err == nil {
-					t.Error("the baseline stream is still open")
-				}
-				return
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+				t.Errorf("left in the directory: %v, %v", left, err)
 			}
 			if !strings.Contains(log.String(), test.because) || strings.Contains(log.String(), "level=WARN") {
 				t.Errorf("the log does not say %q:\n%s", test.because, &log)
+			}
+			if !test.used {
+				return
+			}
+			if _, isSocket := conns[1].(*net.UnixConn); !isSocket || inits[1].Socket != nil {
+				t.Errorf("%T, %+v", conns[1], inits[1])
+			}
+			if _, err := conns[0].Read(make([]byte, 1)); err == nil {
+				t.Error("the baseline stream is still open")
 			}
 		})
 	}
 }
 
+// A directory that is gone, or whose path is too long, is only a pity.
+func TestNoPlaceForSocket(t *testing.T) {
+	for _, dir := range []string{
+		filepath.Join(t.TempDir(), "gone"),
+		filepath.Join(t.TempDir(), strings.Repeat("d", 120)),
+	} {
+		f := newFar(append(ourCaps, wire.CapSocket)...)
+		f.shared = dir
+		f.says(wire.MethodExecute, tool.Result{}, nil)
+		e := open(t, f, binding(), Options{})
+		if _, err := e.Call(t.Context(), tool.Request{Name: "bash"}); err != nil {
+			t.Error(err)
+		}
+		if f.inits[0].Socket != nil {
+			t.Errorf("the worker was told of %+v", f.inits[0].Socket)
+		}
+	}
+}
+
 func TestSharedSocketIsLost(t *testing.T) {
-	dir := shortDir(t)
 	f := newFar(append(ourCaps, wire.CapSocket)...)
-	f.shared, f.offer = dir, &wire.SocketOffer{Path: "s.sock", Nonce: "n0nce"}
+	f.shared = shortDir(t)
+	f.connect = func(path, nonce string) bool { return comeOver(t, f, path, nonce) }
 	f.says(wire.MethodExecute, tool.Result{}, nil)
-	listen(t, f, dir, "s.sock", "n0nce")
 	e := open(t, f, binding(), Options{})
 	events := e.Events().Subscribe()
 	f.cut()
@@ -156,7 +171,9 @@ func TestSharedSocketIsLost(t *testing.T) {
 	if _, err := e.Call(t.Context(), tool.Request{Name: "bash"}); err != nil {
 		t.Fatal(err)
 	}
-	if n := f.count(&f.dialled); n != 2 {
-		t.Errorf("dialled %d times", n)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, isSocket := f.conns[len(f.conns)-1].(*net.UnixConn); f.dialled != 2 || !isSocket {
+		t.Errorf("dialled %d times, and then %T", f.dialled, f.conns[len(f.conns)-1])
 	}
 }

@@ -13,17 +13,17 @@ func TestSameBinding(t *testing.T) {
 		change  func(in *Initialize)
 		differs string
 	}{
-		"equal":                  {func(*Initialize) {}, ""},
-		"no environment":         {func(in *Initialize) { in.Environment = nil }, ""},
-		"an empty environment":   {func(in *Initialize) { in.Environment = map[string]string{} }, "environment"},
-		"another variable":       {func(in *Initialize) { in.Environment = map[string]string{"A": "2"} }, "environment"},
-		"another root":           {func(in *Initialize) { in.Root = "/x" }, "root"},
-		"another session":        {func(in *Initialize) { in.Session = "x" }, "session"},
-		"another identity":       {func(in *Initialize) { in.Identity = "" }, "identity"},
-		"it must exist by now":   {func(in *Initialize) { in.RequireExistingWorkspace = true }, ""},
-		"it is to go by now":     {func(in *Initialize) { in.RemoveWorkspaceOnExit = true }, "remove_workspace_on_exit"},
-		"the host knows more":    {func(in *Initialize) { in.Capabilities = []string{"x"} }, ""},
-		"it wants a socket, too": {func(in *Initialize) { in.OfferSocket = true }, ""},
+		"equal":                {func(*Initialize) {}, ""},
+		"no environment":       {func(in *Initialize) { in.Environment = nil }, ""},
+		"an empty environment": {func(in *Initialize) { in.Environment = map[string]string{} }, "environment"},
+		"another variable":     {func(in *Initialize) { in.Environment = map[string]string{"A": "2"} }, "environment"},
+		"another root":         {func(in *Initialize) { in.Root = "/x" }, "root"},
+		"another session":      {func(in *Initialize) { in.Session = "x" }, "session"},
+		"another identity":     {func(in *Initialize) { in.Identity = "" }, "identity"},
+		"it must exist by now": {func(in *Initialize) { in.RequireExistingWorkspace = true }, ""},
+		"it is to go by now":   {func(in *Initialize) { in.RemoveWorkspaceOnExit = true }, "remove_workspace_on_exit"},
+		"the host knows more":  {func(in *Initialize) { in.Capabilities = []string{"x"} }, ""},
+		"it offers a socket":   {func(in *Initialize) { in.Socket = &SocketOffer{Path: "s"} }, ""},
 	} {
 		in := first
 		test.change(&in)

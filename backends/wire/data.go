@@ -7,7 +7,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
-// Initialize is the data of initialize. All but Capabilities and OfferSocket is
+// Initialize is the data of initialize. All but Capabilities and Socket is
 // the binding, which never changes once it was accepted, but for
 // RequireExistingWorkspace: a host that comes back requires what it once had.
 type Initialize struct {
@@ -26,22 +26,23 @@ type Initialize struct {
 	// Capabilities are what the host understands, so that a worker sends bodies
 	// and error details to no host that does not.
 	Capabilities []string `json:"capabilities,omitempty"`
-	// OfferSocket asks for a shared socket, where [CapSocket] is known.
-	OfferSocket bool `json:"offer_socket,omitempty"`
+	// Socket is where the host listens for this worker too, where [CapSocket] is known.
+	Socket *SocketOffer `json:"socket,omitempty"`
 }
 
 // Initialized is the reply to initialize.
 type Initialized struct {
 	Version int `json:"version"`
 	// Root is the workspace with its symlinks resolved.
-	Root         string       `json:"root"`
-	Capabilities []string     `json:"capabilities,omitempty"`
-	Socket       *SocketOffer `json:"socket,omitempty"`
+	Root         string   `json:"root"`
+	Capabilities []string `json:"capabilities,omitempty"`
+	// SocketConnected says that the worker has connected to the host's Socket.
+	SocketConnected bool `json:"socket_connected,omitempty"`
 }
 
-// SocketOffer says where a worker also listens.
+// SocketOffer says where a host listens for one worker.
 type SocketOffer struct {
-	// Path is the socket's file name in the directory that both sides share.
+	// Path is the socket's file name in the directory that both sides see.
 	Path string `json:"path"`
 	// Nonce is the secret that the worker proves to know over the socket
 	// ([AnswerSocket], [CheckSocket]).
@@ -224,4 +225,7 @@ type PackAdded struct {
 type Shutdown struct {
 	// Remove removes the workspace after the processes have ended.
 	Remove bool `json:"remove"`
+	// Forget removes, after that, what the worker keeps of the session: records,
+	// output, temporary files, exports. Only with [CapForget].
+	Forget bool `json:"forget,omitempty"`
 }

@@ -67,6 +67,8 @@ const (
 	CapLimits = "caisson.limits.v1"
 	// CapShutdown is the method shutdown.
 	CapShutdown = "caisson.shutdown.v1"
+	// CapForget is the member forget of shutdown. It needs [CapShutdown] too.
+	CapForget = "caisson.forget.v1"
 	// CapTools is the method tools/list.
 	CapTools = "caisson.tools.v1"
 	// CapJob is the method job/run. It needs [CapBulk] too.
@@ -76,6 +78,7 @@ const (
 	CapPacks = "caisson.packs.v1"
 	// CapActors is the member actor_kind of execute, process/start and records.
 	CapActors = "caisson.actors.v1"
-	// CapSocket is the offer of a shared socket.
-	CapSocket = "caisson.socket.v1"
+	// CapSocket is the member socket of initialize. In caisson.socket.v1 it was the
+	// worker that listened.
+	CapSocket = "caisson.socket.v2"
 )

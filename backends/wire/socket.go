@@ -11,15 +11,15 @@ import (
 	"io"
 )
 
-// On a shared socket the worker proves first that it is the one that made the
-// offer: a command could have put a socket of its own in that place. The host
+// On a shared socket the worker proves first that it is the one that the offer was
+// made to: a command could have connected in its place. The host
 // sends a challenge, the worker answers with its HMAC under the nonce, which
 // therefore never stands on the socket itself. Both are one line of 64
 // hexadecimal digits.
 const proofLine = 2*sha256.Size + 1
 
 // AnswerSocket is the worker's part of the proof: it reads the host's challenge
-// and answers it. Call it after the peer was checked and before Serve. It fails
+// and answers it. Call it once connected and before Serve. It fails
 // when ctx ends; conn is then closed.
 func AnswerSocket(ctx context.Context, conn io.ReadWriteCloser, nonce string) error {
 	return whileOpen(ctx, conn, func() error {
@@ -51,7 +51,7 @@ func CheckSocket(ctx context.Context, conn io.ReadWriteCloser, nonce string) err
 			return fmt.Errorf("reading the proof: %w", cutShort(err))
 		}
 		if !hmac.Equal(answer, proof(nonce, challenge)) {
-			return errors.New("the peer on the shared socket is not the worker that offered it")
+			return errors.New("the peer on the shared socket is not the worker")
 		}
 		return nil
 	})

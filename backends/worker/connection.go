@@ -102,8 +102,8 @@ func (c *connection) initialize(ctx context.Context, r *wire.Request) (wire.Resp
 		Root:         o.root.Dir(),
 		Capabilities: c.server.capabilities(),
 	}
-	if in.OfferSocket {
-		reply.Socket = c.server.share()
+	if in.Socket != nil {
+		reply.SocketConnected = c.server.goOver(*in.Socket)
 	}
 	return wire.Response{Data: reply}, nil
 }
@@ -116,7 +116,7 @@ var withheld string
 func Capabilities() []string {
 	return []string{
 		wire.CapProcessStart, wire.CapBulk, wire.CapErrors, wire.CapFS, wire.CapProcess,
-		wire.CapLimits, wire.CapShutdown, wire.CapTools, wire.CapPacks, wire.CapActors, wire.CapJob,
+		wire.CapLimits, wire.CapShutdown, wire.CapForget, wire.CapTools, wire.CapPacks, wire.CapActors, wire.CapJob,
 	}
 }
 
@@ -216,7 +216,7 @@ func (c *connection) shutdown(_ context.Context, r *wire.Request) (wire.Response
 	}
 	s := c.server
 	s.stopListening()
-	err := s.cleanUp(in.Remove || s.bound().removeOnExit())
+	err := s.cleanUp(in.Remove || s.bound().removeOnExit(), in.Forget)
 	s.mu.Lock()
 	c.asked = true
 	s.mu.Unlock()

@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -398,45 +400,133 @@ func TestStdio(t *testing.T) {
 	}
 }
 
-// A host that shares a directory can move to a socket in it.
-func TestSharedSocket(t *testing.T) {
+// A worker comes over to a socket of its host.
+func TestHostSocket(t *testing.T) {
 	o := options(t)
-	o.ShareDir = t.TempDir()
-	if len(o.ShareDir) > 80 {
-		o.ShareDir = filepath.Dir(o.Listen)
-	}
+	o.ShareDir = filepath.Dir(o.Listen)
 	start(t, o)
 	root := t.TempDir()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(o.ShareDir, "h.sock"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
 	c := client(t, o.Listen)
 	in := binding(root)
-	in.OfferSocket = true
+	in.Socket = &wire.SocketOffer{Path: "h.sock", Nonce: "n0nce"}
 	got, err := c.Initialize(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Socket == nil {
-		t.Fatal("no offer")
+	if !got.SocketConnected || !slices.Contains(got.Capabilities, wire.CapSocket) {
+		t.Fatalf("it did not come: %+v", got)
 	}
-	path := filepath.Join(o.ShareDir, got.Socket.Path)
-	conn := dial(t, path)
-	if err := wire.CheckSocket(t.Context(), conn, got.Socket.Nonce); err != nil {
+	conn, err := l.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := wire.CheckSocket(t.Context(), conn, "n0nce"); err != nil {
 		t.Fatal(err)
 	}
 	events := make(chan tool.ProcessEvent, 16)
-	shared := clientOn(t, conn, func(e tool.ProcessEvent) { events <- e })
-	if _, err := shared.Initialize(t.Context(), in); err != nil {
+	over := clientOn(t, conn, func(e tool.ProcessEvent) { events <- e })
+	in.Socket = nil
+	if _, err := over.Initialize(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	p := startProcess(t, shared, "true", "true")
+	p := startProcess(t, over, "true", "true")
 	select {
 	case e := <-events:
 		if e.Type != tool.EventStarted || e.Process.ID != p.ID {
 			t.Errorf("the first event is %+v", e)
 		}
 	case <-time.After(patience):
-		t.Error("no event came over the shared socket")
+		t.Error("no event came over the socket")
+	}
+}
+
+const impostorName = "impostor"
+
+// impostor listens at path as a host does, sends a challenge and prints the answer.
+func impostor(path string) error {
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	fmt.Println("listening")
+	conn, err := l.AcceptUnix()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, sent := fmt.Fprintln(conn, strings.Repeat("0", 64)) // may be hung up on already
+	answer, err := io.ReadAll(conn)
+	if err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		return err
+	}
+	fmt.Printf("answered %q, sent: %v\nended\n", answer, sent == nil)
+	return nil
+}
+
+// A command that listens in the host's place gets no answer to its challenge, which
+// might be the host's.
+func TestCommandAsHost(t *testing.T) {
+	o := options(t)
+	o.ShareDir = filepath.Dir(o.Listen)
+	start(t, o)
+	root := t.TempDir()
+	c := connect(t, o, root)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startProcess(t, c, "impostor", strings.Join([]string{exe, impostorName, filepath.Join(o.ShareDir, "h.sock")}, " "))
+	printed(t, c, p.ID, "listening\n")
+	other := client(t, o.Listen)
+	in := binding(root)
+	in.Socket = &wire.SocketOffer{Path: "h.sock", Nonce: "n0nce"}
+	if _, err := other.Initialize(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	if text := printed(t, c, p.ID, "ended\n"); !strings.Contains(text, `answered ""`) {
+		t.Errorf("the command was answered: %s", text)
+	}
+}
+
+// printed is what a process has printed once that has the word.
+func printed(t *testing.T, c *wire.Client, id, word string) string {
+	t.Helper()
+	var text string
+	for offset := int64(0); !strings.Contains(text, word); {
+		read, more := output(t, c, id, offset)
+		if text, offset = text+more, read.EndOffset; more == "" && read.Process.Status.Terminal() {
+			t.Fatalf("it ended without %q: %q", word, text)
+		}
+	}
+	return text
+}
+
+// Where nobody listens for it, or it was told of no directory, the worker serves on.
+func TestNoHostSocket(t *testing.T) {
+	for name, share := range map[string]bool{"nobody listens": true, "no directory": false} {
+		t.Run(name, func(t *testing.T) {
+			o := options(t)
+			if share {
+				o.ShareDir = filepath.Dir(o.Listen)
+			}
+			start(t, o)
+			c := client(t, o.Listen)
+			in := binding(t.TempDir())
+			in.Socket = &wire.SocketOffer{Path: "h.sock", Nonce: "n0nce"}
+			got, err := c.Initialize(t.Context(), in)
+			if err != nil || got.SocketConnected || slices.Contains(got.Capabilities, wire.CapSocket) != share {
+				t.Fatalf("%+v, %v", got, err)
+			}
+			startProcess(t, c, "true", "true")
+		})
 	}
 }

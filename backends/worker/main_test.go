@@ -24,8 +24,15 @@ import (
 	"github.com/caisson-dev/caisson/backends/worker/supervise"
 )
 
-// The test binary is the worker too.
+// The test binary is the worker too, and a command that plays its host.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == impostorName {
+		if err := impostor(os.Args[2]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if handled, code := supervise.Main(os.Args[1:]); handled {
 		os.Exit(code)
 	}

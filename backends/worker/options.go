@@ -63,8 +63,8 @@ type Options struct {
 	// Foreground says that the environment ends with the call: nothing runs in the
 	// background, and a command that takes too long is killed.
 	Foreground bool
-	// ShareDir is a directory that the host sees too, where a second socket is
-	// offered. Empty means no offer.
+	// ShareDir is a directory of the host's, in which it may listen for this worker.
+	// Empty when there is none.
 	ShareDir string
 
 	// The members below are no flags.
@@ -116,7 +116,7 @@ func (o *Options) Register(fs *flag.FlagSet) {
 	fs.BoolVar(&o.Shared, "shared", o.Shared, "other sessions work in the same environment: commands cannot signal theirs")
 	fs.BoolVar(&o.Contained, "contained", o.Contained, "the environment has memory of its own: commands are ended first when it is short")
 	fs.BoolVar(&o.Foreground, "foreground", o.Foreground, "run nothing in the background: a command that takes too long is killed")
-	fs.StringVar(&o.ShareDir, "share-dir", o.ShareDir, "offer a second socket in `dir`, which the host sees too")
+	fs.StringVar(&o.ShareDir, "share-dir", o.ShareDir, "connect to the host's sockets in `dir`, which it sees too")
 }
 
 func modeFlag(to *tool.Mode) func(string) error {

@@ -40,7 +40,6 @@ type server struct {
 	session   *session             // nil before the first initialize succeeded
 	live      map[*connection]bool // the initialized ones
 	listeners []*net.UnixListener
-	offer     *wire.SocketOffer
 	idle      *time.Timer
 	ending    bool // nobody may initialize any more
 	cleaned   bool
@@ -68,16 +67,15 @@ func (s *server) bound() *session {
 	return s.session
 }
 
-// listen accepts connections until stopListening. A prove that is not nil must
-// succeed before a connection is served.
-func (s *server) listen(l *net.UnixListener, prove func(context.Context, net.Conn) error) {
+// listen accepts connections until stopListening.
+func (s *server) listen(l *net.UnixListener) {
 	s.mu.Lock()
 	s.listeners = append(s.listeners, l)
 	s.mu.Unlock()
-	s.connections.Go(func() { s.accept(l, prove) })
+	s.connections.Go(func() { s.accept(l) })
 }
 
-func (s *server) accept(l *net.UnixListener, prove func(context.Context, net.Conn) error) {
+func (s *server) accept(l *net.UnixListener) {
 	for {
 		conn, err := l.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
@@ -101,39 +99,47 @@ func (s *server) accept(l *net.UnixListener, prove func(context.Context, net.Con
 		}
 		s.connections.Go(func() {
 			defer func() { <-s.slots }()
-			s.admit(conn, prove)
+			s.admit(conn)
 		})
 	}
 }
 
-// admit serves a connection whose peer may have one.
-func (s *server) admit(conn *net.UnixConn, prove func(context.Context, net.Conn) error) {
+// admit serves a connection whose peer may have one: what an attach hands over there,
+// where it may, or the connection itself.
+func (s *server) admit(conn *net.UnixConn) {
 	if err := s.peers.Check(conn); err != nil {
 		s.log.Warn("refused a connection", "reason", err)
 		s.hangUp(conn)
 		return
 	}
+	late := s.hangUpLate(conn)
+	stream, err := handover.Take(s.life, conn)
+	late.Stop()
+	switch {
+	case err != nil:
+		s.broken(conn, err)
+	case stream != nil:
+		s.serveUntilLate(stream)
+	default:
+		s.serveConn(conn)
+	}
+}
+
+// serveConn serves a socket whose peer may have a connection.
+func (s *server) serveConn(conn *net.UnixConn) {
 	// A piece of a body fits in at once, so that nobody is woken for parts of one. Without it
 	// everything works as well.
 	_ = conn.SetWriteBuffer(sendBuffer)
-	if prove != nil {
-		late := s.hangUpLate(conn)
-		err := prove(s.life, conn)
-		late.Stop()
-		if err != nil {
-			s.log.Warn("refused a connection to the shared socket", "reason", err)
-			s.hangUp(conn)
-			return
-		}
-	}
-	stream, err := s.streamOf(conn, prove == nil)
+	stream, err := wire.Blocking(conn)
 	if err != nil {
-		if s.life.Err() == nil { // else we ended it
-			s.log.Warn("connection ended", "error", err)
-		}
-		s.hangUp(conn)
+		s.broken(conn, err)
 		return
 	}
+	s.serveUntilLate(stream)
+}
+
+// serveUntilLate serves a stream, and hangs up when it does not initialize in time.
+func (s *server) serveUntilLate(stream io.ReadWriteCloser) {
 	late := s.hangUpLate(stream)
 	defer late.Stop()
 	if err := s.serve(stream, late); err != nil {
@@ -141,18 +147,12 @@ func (s *server) admit(conn *net.UnixConn, prove func(context.Context, net.Conn)
 	}
 }
 
-// streamOf is the stream to serve: what an attach hands over, where it may, or conn.
-// After an error the caller closes conn.
-func (s *server) streamOf(conn *net.UnixConn, handedOver bool) (io.ReadWriteCloser, error) {
-	if handedOver {
-		late := s.hangUpLate(conn)
-		stream, err := handover.Take(s.life, conn)
-		late.Stop()
-		if err != nil || stream != nil {
-			return stream, err
-		}
+// broken hangs up on a connection that came to nothing.
+func (s *server) broken(conn io.Closer, err error) {
+	if s.life.Err() == nil { // else we ended it
+		s.log.Warn("connection ended", "error", err)
 	}
-	return wire.Blocking(conn)
+	s.hangUp(conn)
 }
 
 // hangUpLate hangs up, unless it is stopped before, on one that takes its time.
@@ -295,7 +295,7 @@ func (s *server) relisten(l *net.UnixListener) (*net.UnixListener, error) {
 	s.hangUp(l)
 	s.listeners = slices.DeleteFunc(s.listeners, func(other *net.UnixListener) bool { return other == l })
 	s.listeners = append(s.listeners, again)
-	s.connections.Go(func() { s.accept(again, nil) })
+	s.connections.Go(func() { s.accept(again) })
 	return again, nil
 }
 
@@ -308,36 +308,10 @@ func (s *server) emit(e tool.ProcessEvent) {
 	}
 }
 
-// share opens the shared socket, once, and returns its offer: nil when there
-// is no shared directory or it does not work, which is no reason to fail.
-func (s *server) share() *wire.SocketOffer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.o.ShareDir == "" || s.ending || s.peers == nil {
-		return nil
-	}
-	if s.offer == nil {
-		path := endpoint.SocketPath(s.o.ShareDir, s.o.Session)
-		l, err := endpoint.ListenShared(path)
-		if err != nil {
-			s.log.Info("no shared socket", "reason", err)
-			return nil
-		}
-		offer := newOffer(path)
-		s.offer = offer
-		s.listeners = append(s.listeners, l)
-		s.connections.Go(func() {
-			s.accept(l, func(ctx context.Context, conn net.Conn) error {
-				return wire.AnswerSocket(ctx, conn, offer.Nonce)
-			})
-		})
-	}
-	return s.offer
-}
-
 // cleanUp ends the session, once: it stops its processes, lets go of its files,
-// and removes the workspace when that is asked for and nothing failed before.
-func (s *server) cleanUp(remove bool) error {
+// and removes the workspace when that is asked for and nothing failed before. With
+// forget what is kept of the session goes then, too.
+func (s *server) cleanUp(remove, forget bool) error {
 	s.binding <- struct{}{}
 	defer func() { <-s.binding }()
 	s.mu.Lock()
@@ -351,6 +325,9 @@ func (s *server) cleanUp(remove bool) error {
 		s.mu.Lock()
 		s.cleaned, s.cleanErr = true, err
 		s.mu.Unlock()
+	}
+	if forget && s.cleanErr == nil {
+		s.cleanErr = session.forget()
 	}
 	return s.cleanErr
 }

@@ -46,21 +46,6 @@ func Listen(path string) (*net.UnixListener, error) {
 	if err := PrivateDir(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	return bind(path, 0o600)
-}
-
-// ListenShared binds a socket at path in a directory that is already there and
-// that the host guards on its side. The user at the other end may be another
-// one than ours, so the socket itself is open; the token and [Peers.Check]
-// protect it.
-func ListenShared(path string) (*net.UnixListener, error) {
-	if err := CheckSocketPath(path); err != nil {
-		return nil, err
-	}
-	return bind(path, 0o666)
-}
-
-func bind(path string, mode fs.FileMode) (*net.UnixListener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("replace the socket: %w", err)
 	}
@@ -68,7 +53,7 @@ func bind(path string, mode fs.FileMode) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	if err := os.Chmod(path, mode); err != nil {
+	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("protect the socket: %w", err), l.Close())
 	}
 	return l, nil

@@ -28,7 +28,7 @@ export function readBinding(data: RawJSON | undefined): Initialize {
   if (!isStrings(in_["capabilities"])) {
     throw invalid("capabilities", "the capabilities are not a list of strings");
   }
-  for (const name of ["require_existing_workspace", "remove_workspace_on_exit", "offer_socket"]) {
+  for (const name of ["require_existing_workspace", "remove_workspace_on_exit"]) {
     const value = in_[name];
     if (value !== undefined && value !== null && typeof value !== "boolean") {
       throw invalid(name, `${name} is neither true nor false`);

@@ -102,8 +102,8 @@ const promised: ReadonlyMap<string, readonly Method[]> = new Map<string, readonl
 /** Throws for a capability whose methods the backend does not have. */
 export function checkCapabilities(backend: Backend, capabilities: readonly string[]): void {
   for (const capability of capabilities) {
-    if (capability === "caisson.socket.v1") {
-      throw new Error("the adapter announces caisson.socket.v1, which this kit does not serve");
+    if (capability === "caisson.socket.v2") {
+      throw new Error("the adapter announces caisson.socket.v2, which this kit does not serve");
     }
     const methods = backend.forward === undefined ? (promised.get(capability) ?? []) : [];
     for (const method of methods) {

@@ -102,7 +102,7 @@ const relayed: ReadonlySet<string> = new Set(["caisson.bulk.v1", "caisson.errors
 
 /** What of the initialize data is for the host's own ears is left out. */
 function handOn(binding: Initialize): RawJSON {
-  const { offer_socket: _, capabilities, ...rest } = binding;
+  const { socket: _, capabilities, ...rest } = binding;
   const known = capabilities?.filter((capability) => relayed.has(capability));
   return new RawJSON(encode(known === undefined ? rest : { ...rest, capabilities: known }));
 }
@@ -220,7 +220,7 @@ class Relay {
     const bulk = capabilities.includes("caisson.bulk.v1");
     if (bulk && binding.capabilities?.includes("caisson.bulk.v1") === true) peer.enableBulk();
     // A shared socket would lead past the adapter.
-    return { root, capabilities: capabilities.filter((c) => c !== "caisson.socket.v1") };
+    return { root, capabilities: capabilities.filter((c) => c !== "caisson.socket.v2") };
   }
 
   /** Ends the peer, once; how that went is told to whoever closes. */

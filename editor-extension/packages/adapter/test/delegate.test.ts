@@ -60,20 +60,20 @@ describe("initialize", () => {
       require_existing_workspace: true,
       remove_workspace_on_exit: true,
       capabilities: ["caisson.bulk.v1", "caisson.errors.v1", "some.future.v9"],
-      offer_socket: true,
+      socket: { path: "h.sock", nonce: "n0nce" },
       unknown: { x: [1] },
     };
     expect(far.host.frames).toEqual([]);
     host.send({ id: "1", method: "initialize", data: binding });
     const asked = await far.asked("initialize");
-    const { offer_socket: _, ...rest } = binding;
+    const { socket: _, ...rest } = binding;
     expect(asked.data).toEqual({ ...rest, capabilities: binding.capabilities.slice(0, 2) });
     far.host.line("welcome to this machine");
-    const capabilities = ["caisson.fs.v1", "caisson.socket.v1", "caisson.bulk.v1"];
+    const capabilities = ["caisson.fs.v1", "caisson.socket.v2", "caisson.bulk.v1"];
     far.host.line(
       JSON.stringify({
         id: asked.id,
-        data: { version: 4, root: "/real", capabilities, socket: {} },
+        data: { version: 4, root: "/real", capabilities, socket_connected: true },
       }),
     );
     expect((await host.reply("1")).data).toEqual({

@@ -118,7 +118,7 @@ describe("initialize", () => {
     ["process.start.v1", {}, "process/start"],
     ["process.start.v1", { "process/start": () => record, "process/list": () => [] }, "close"],
     ["caisson.fs.v1", {}, "fs/stat"],
-    ["caisson.socket.v1", {}, "socket"],
+    ["caisson.socket.v2", {}, "socket"],
   ])(
     "refuses a backend that announces %s without what it promises",
     async (capability, methods, words) => {

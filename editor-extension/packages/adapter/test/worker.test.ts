@@ -80,7 +80,7 @@ describe("Caisson's worker behind two adapters", () => {
         "caisson.shutdown.v1",
       ]),
     });
-    expect((data as { capabilities: string[] }).capabilities).not.toContain("caisson.socket.v1");
+    expect((data as { capabilities: string[] }).capabilities).not.toContain("caisson.socket.v2");
     expect(await host.tool("1", "bash", { command: "echo $GIVEN" }, "unconfined")).toMatchObject({
       stdout: "value\n",
     });

@@ -13,10 +13,10 @@ export type Capability =
   | "caisson.job.v1"
   | "caisson.tools.v1"
   | "caisson.shutdown.v1"
-  | "caisson.socket.v1";
+  | "caisson.socket.v2";
 
 /**
- * The data of `initialize`. All of it but `capabilities` and `offer_socket` is
+ * The data of `initialize`. All of it but `capabilities` and `socket` is
  * the binding: it never changes once it was accepted. The kit answers a repeated
  * one by itself and refuses a different one; leaving `environment` out means "as
  * first given", and `require_existing_workspace` may change, since a host that
@@ -38,8 +38,8 @@ export interface Initialize {
   readonly remove_workspace_on_exit?: boolean;
   /** What the host understands. */
   readonly capabilities?: readonly string[];
-  /** Asks for a shared socket; this kit makes none. */
-  readonly offer_socket?: boolean;
+  /** Where the host listens for its own worker, which an adapter is not. */
+  readonly socket?: { readonly path: string; readonly nonce: string };
 }
 
 /** The reply to `initialize`; the kit adds `version`. */
