@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -29,11 +32,8 @@ const (
 	dockerArtifactWork = "artifact of 256 MiB, docker"
 )
 
-// dockerConfig has a profile whose sessions share a socket with the service, and one
-// whose sessions do not.
 const dockerConfig = `{"execution_environments": {"profiles": {
-	"box": {"backend": "docker", "image": "` + benchImage + `", "memory_mb": 1024},
-	"far": {"backend": "docker", "image": "` + benchImage + `", "memory_mb": 1024, "max_permission_mode": "unconfined"}}}}`
+	"box": {"backend": "docker", "image": "` + benchImage + `", "memory_mb": 1024}}}}`
 
 const (
 	benchImage   = "caisson-bench:1"
@@ -142,74 +142,87 @@ func (s *service) readSmall(session string) func() error {
 
 // dockerBesideLocal compares reading in a container with reading on this machine, in
 // turns and on one processor like localRead: over the socket that worker and service
-// share, and over the stream through the engine, which is all that a profile gets
-// whose commands may write anywhere. The engine runs where it runs.
+// share, and over the stream through the engine, which is all that there is where the
+// engine is elsewhere. The engine runs where it runs.
 func dockerBesideLocal(ctx context.Context, b *bench) error {
-	if !slices.ContainsFunc([]string{dockerSocketWork, dockerStreamWork, dockerEngineWork}, b.wants) {
-		return nil
-	}
-	return onOneProcessor(func(processor int) (err error) {
-		s, err := b.start(ctx, dockerConfig, allThreads())
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, s.stop()) }()
-		near, err := s.open("")
-		if err != nil {
-			return err
-		}
-		if err := s.writeSmall(near); err != nil {
-			return err
-		}
+	return onOneProcessor(func(processor int) error {
 		if b.wants(dockerSocketWork) {
-			err := inContainer(ctx, s, "box", processor, func(id string) error {
-				c, err := versus(ctx, quickRounds, s.readSmall(id), s.readSmall(near))
-				if err != nil {
-					return err
-				}
-				b.add(dockerSocketWork, c.atMost("local", 3))
-				return nil
-			})
+			s, err := b.start(ctx, dockerConfig, allThreads())
 			if err != nil {
 				return err
 			}
+			err = besideLocal(ctx, s, processor, func(inside string, read, readLocal func() error) error {
+				c, err := versus(ctx, quickRounds, read, readLocal)
+				b.add(dockerSocketWork, c.atMost("local", 3))
+				return err
+			})
+			if err := errors.Join(err, s.stop()); err != nil {
+				return err
+			}
 		}
-		err = inContainer(ctx, s, "far", processor, func(id string) error {
+		if !b.wants(dockerStreamWork) && !b.wants(dockerEngineWork) {
+			return nil
+		}
+		s, err := b.startWithoutSocket(ctx)
+		if err != nil {
+			return err
+		}
+		err = besideLocal(ctx, s, processor, func(inside string, read, readLocal func() error) error {
 			if b.wants(dockerStreamWork) {
-				c, err := versus(ctx, quickRounds, s.readSmall(id), s.readSmall(near))
+				c, err := versus(ctx, quickRounds, read, readLocal)
 				if err != nil {
 					return err
 				}
 				b.add(dockerStreamWork, c.atMost("local", 8))
 			}
 			if b.wants(dockerEngineWork) {
-				return besideEngine(ctx, b, s, id)
+				return besideEngine(ctx, b, inside, read)
 			}
 			return nil
 		})
-		if err != nil {
-			return err
-		}
-		return s.delete(near)
+		return errors.Join(err, s.stop())
 	})
 }
 
-// inContainer has f measure a session of the profile that has a small file and is on
-// the processor.
-func inContainer(ctx context.Context, s *service, profile string, processor int, f func(id string) error) error {
-	id, err := s.open(profile)
+// startWithoutSocket is start with a runtime directory whose path leaves room for the
+// sockets of local workers, and none for one that a container would share.
+func (b *bench) startWithoutSocket(ctx context.Context) (*service, error) {
+	const length = 70
+	dir, err := os.MkdirTemp("", "caisson-bench-")
+	if err != nil {
+		return nil, err
+	}
+	runtimeDir := filepath.Join(dir, strings.Repeat("r", max(1, length-len(dir)-1)))
+	if err := os.Mkdir(runtimeDir, 0o700); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	s, err := b.startIn(ctx, dir, dockerConfig, allThreads(), "XDG_RUNTIME_DIR="+runtimeDir)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return s, nil
+}
+
+// besideLocal has f measure a session in a container, which is on the processor, beside
+// one on this machine. Each reads a small file of its own.
+func besideLocal(ctx context.Context, s *service, processor int, f func(inside string, read, readLocal func() error) error) error {
+	near, err := s.open("")
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(pinSession(ctx, id, processor), s.writeSmall(id)); err != nil {
+	inside, err := s.open("box")
+	if err != nil {
 		return err
 	}
-	return errors.Join(f(id), s.delete(id))
+	if err := errors.Join(s.writeSmall(near), pinSession(ctx, inside, processor), s.writeSmall(inside)); err != nil {
+		return err
+	}
+	return errors.Join(f(inside, s.readSmall(inside), s.readSmall(near)), s.delete(inside), s.delete(near))
 }
 
 // besideEngine compares reading over the engine's stream with what passes over it to a
 // program that does nothing, and back: none of that is ours.
-func besideEngine(ctx context.Context, b *bench, s *service, session string) (err error) {
+func besideEngine(ctx context.Context, b *bench, session string, read func() error) (err error) {
 	id, err := containerOf(ctx, session)
 	if err != nil {
 		return err
@@ -230,7 +243,7 @@ func besideEngine(ctx context.Context, b *bench, s *service, session string) (er
 	defer stream.Close()
 	const header = 8 // of what the engine multiplexes
 	text, answer := bytes.Repeat([]byte{'x'}, smallFile), make([]byte, header+smallFile)
-	c, err := versus(ctx, quickRounds, s.readSmall(session), func() error {
+	c, err := versus(ctx, quickRounds, read, func() error {
 		if _, err := stream.Conn.Write(text); err != nil {
 			return err
 		}
