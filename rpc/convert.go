@@ -25,6 +25,7 @@ func SessionData(s session.Session) protocol.Session {
 		CreatedAt:     s.CreatedAt.UTC(),
 		LastUsedAt:    s.LastUsedAt.UTC(),
 		Labels:        s.Labels,
+		HeldBy:        s.HeldBy,
 		Error:         sessionError(s.Err),
 	}
 	if s.Workspace != "" {

@@ -59,6 +59,14 @@ func (s sink) SessionChanged(changed session.Session) {
 	s.notify(protocol.MethodSessionChanged, protocol.SessionChangedParams{Session: SessionData(changed)})
 }
 
+func (s sink) SessionSeen(seen session.Session) {
+	s.notify(protocol.MethodSessionChanged, protocol.SessionChangedParams{Session: SessionData(seen)})
+}
+
+func (s sink) SessionRemoved(id string) {
+	s.notify(protocol.MethodSessionRemoved, protocol.SessionRemovedParams{SessionID: id})
+}
+
 func (s sink) ExecutionStarted(e session.Execution) {
 	s.execution(protocol.MethodExecutionStarted, e)
 }

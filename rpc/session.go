@@ -94,6 +94,8 @@ func (r *request) sessionList(ctx context.Context, p *protocol.SessionListParams
 	if exact {
 		filter.Labels = map[string]string{name: value}
 	}
+	// From now on the client knows of others' sessions, and what it knows is kept true.
+	r.sessions().Follow()
 	list, err := r.sessions().List(ctx, filter)
 	if err != nil {
 		return nil, err

@@ -240,6 +240,9 @@ func (m *Manager) deleteOwned(ctx context.Context, l *live, force bool) (left st
 	l.mu.Unlock()
 	m.remove(l)
 	err = known(errors.Join(l.forgetAll(ctx), l.lock.Release()))
+	if err == nil {
+		m.follow.removed(l.id)
+	}
 	l.releasePlugins(ctx)
 	return strings.Join(remains, "\n"), err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/session/store"
 )
 
 // Get returns the session, whether this service has it open or not.
@@ -17,7 +18,7 @@ func (m *Manager) Get(_ context.Context, id string) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	return describe(saved), nil
+	return m.describeListed(store.Listed{ID: id, Session: saved}), nil
 }
 
 // List returns the sessions of the state directory, newest use first, those of
@@ -34,11 +35,11 @@ func (m *Manager) List(_ context.Context, f Filter) ([]Session, error) {
 	}
 	var all []Session
 	for _, entry := range list {
-		s := Session{ID: entry.ID, State: StateFailed, Err: known(entry.Err)}
+		var s Session
 		if l := m.find(entry.ID); l != nil {
 			s = l.current()
-		} else if entry.Err == nil {
-			s = describe(entry.Session)
+		} else {
+			s = m.describeListed(entry)
 		}
 		if f.matches(s) {
 			all = append(all, s)

@@ -154,7 +154,7 @@ func (s *live) become(state State, err error) {
 		return
 	}
 	s.state, s.err = state, err
-	s.m.sink.SessionChanged(s.snapshot())
+	s.m.follow.tell(s.snapshot())
 }
 
 // begin counts a request in, unless the session is over. The caller calls done

@@ -44,11 +44,12 @@ type Options struct {
 // Manager owns the sessions of one service process. Its methods may be called
 // concurrently; their errors have a [*tool.Error] in their chain.
 type Manager struct {
-	o     Options
-	store *store.Store
-	sink  Sink
-	log   *slog.Logger
-	watch *watch
+	o      Options
+	store  *store.Store
+	sink   Sink
+	log    *slog.Logger
+	watch  *watch
+	follow *follower
 
 	expire sync.Once
 	reap   sync.Once
@@ -102,6 +103,7 @@ func New(o Options) (*Manager, error) {
 	}
 	m.ctx, m.stop = context.WithCancelCause(context.Background())
 	m.watch = startWatch(m)
+	m.follow = newFollower(m)
 	return m, nil
 }
 
@@ -127,6 +129,7 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		detaching.Wait()
+		m.follow.close()
 		errs[len(all)] = m.watch.close()
 		m.work.Wait()
 		close(done)
@@ -260,6 +263,8 @@ func (m *Manager) remove(s *live) {
 type discard struct{}
 
 func (discard) SessionChanged(Session)                                  {}
+func (discard) SessionSeen(Session)                                     {}
+func (discard) SessionRemoved(string)                                   {}
 func (discard) ExecutionStarted(Execution)                              {}
 func (discard) ExecutionCompleted(Execution)                            {}
 func (discard) ExecutionFailed(Execution)                               {}

@@ -97,7 +97,7 @@ func (m *Manager) takeUp(ctx context.Context, saved store.Session, lock *store.L
 		return Session{}, errors.Join(err, m.store.Forget(saved.ID), lock.Release())
 	}
 	m.expireArtifacts()
-	m.sink.SessionChanged(l.current())
+	m.follow.tell(l.current())
 	if deferred {
 		return l.current(), nil
 	}
@@ -133,7 +133,9 @@ func (m *Manager) undo(l *live, cause error) error {
 	err = errors.Join(l.forgetAll(ctx), l.lock.Release())
 	if err != nil {
 		m.log.Warn("a session that could not be opened was not wholly forgotten", "session", l.id, "error", err)
+		return cause
 	}
+	m.follow.removed(l.id)
 	return cause
 }
 
@@ -190,7 +192,7 @@ func (m *Manager) resume(ctx context.Context, saved store.Session, r OpenRequest
 	if err := errors.Join(m.store.Save(saved), m.add(l)); err != nil {
 		return Session{}, known(errors.Join(err, lock.Release()))
 	}
-	m.sink.SessionChanged(l.current())
+	m.follow.tell(l.current())
 	l.reap()
 	if r.Deferred {
 		return l.current(), nil

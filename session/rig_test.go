@@ -185,7 +185,9 @@ type recorder struct {
 	mu         sync.Mutex
 	changed    chan struct{} // closed and replaced at each event
 	states     map[string][]session.State
-	executions []string // "started NAME", "completed NAME", "failed NAME KIND"
+	seen       []session.Session // of other services
+	removed    []string          // sessions
+	executions []string          // "started NAME", "completed NAME", "failed NAME KIND"
 	failures   []session.Execution
 	started    []session.Execution
 	completed  []session.Execution
@@ -209,6 +211,14 @@ func (r *recorder) record(f func()) {
 
 func (r *recorder) SessionChanged(s session.Session) {
 	r.record(func() { r.states[s.ID] = append(r.states[s.ID], s.State) })
+}
+
+func (r *recorder) SessionSeen(s session.Session) {
+	r.record(func() { r.seen = append(r.seen, s) })
+}
+
+func (r *recorder) SessionRemoved(id string) {
+	r.record(func() { r.removed = append(r.removed, id) })
 }
 
 func (r *recorder) ExecutionStarted(x session.Execution) {

@@ -64,6 +64,9 @@ type Session struct {
 	CreatedAt  time.Time
 	LastUsedAt time.Time
 	Labels     map[string]string
+	// HeldBy is the process id of another service that has the session open, 0 for none.
+	// What becomes of it there only that one knows: State is as it was saved.
+	HeldBy int
 	// Err says why, for StateDisconnected and StateFailed; else nil.
 	Err error
 }
@@ -100,7 +103,12 @@ type Filter struct {
 // Sink is told what happens. Its methods are called from many goroutines, one
 // session's in the order of what happened, and must not block but for Room.
 type Sink interface {
+	// SessionChanged tells of a session of this service's.
 	SessionChanged(Session)
+	// SessionSeen tells of another one that was made or changed, and SessionRemoved of
+	// any that was deleted; of other services' only once somebody follows them.
+	SessionSeen(Session)
+	SessionRemoved(id string)
 	ExecutionStarted(Execution)
 	ExecutionCompleted(Execution)
 	ExecutionFailed(Execution)

@@ -39,6 +39,7 @@ const (
 // a goroutine of the caller's.
 type Options struct {
 	SessionChanged     func(protocol.SessionChangedParams)
+	SessionRemoved     func(protocol.SessionRemovedParams)
 	ExecutionStarted   func(protocol.ExecutionParams)
 	ExecutionCompleted func(protocol.ExecutionParams)
 	ExecutionFailed    func(protocol.ExecutionParams)
@@ -263,6 +264,8 @@ func (c *Client) notified(name string, params []byte) {
 		err = deliver(params, c.cancelled)
 	case protocol.MethodSessionChanged:
 		err = deliver(params, c.o.SessionChanged)
+	case protocol.MethodSessionRemoved:
+		err = deliver(params, c.o.SessionRemoved)
 	case protocol.MethodExecutionStarted:
 		err = deliver(params, c.o.ExecutionStarted)
 	case protocol.MethodExecutionCompleted:

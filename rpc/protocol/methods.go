@@ -25,6 +25,7 @@ const (
 	MethodSessionClose   = "session/close"
 	MethodSessionDelete  = "session/delete"
 	MethodSessionChanged = "session/changed"
+	MethodSessionRemoved = "session/removed"
 
 	MethodToolList           = "tool/list"
 	MethodToolCall           = "tool/call"
@@ -133,6 +134,7 @@ func Methods() []Method {
 		request(MethodSessionClose, SessionParams{}, SessionResult{}, "Closes a session; a persistent environment is kept."),
 		request(MethodSessionDelete, SessionDeleteParams{}, SessionDeleteResult{}, "Closes and forgets a session and removes its environment."),
 		event(MethodSessionChanged, SessionChangedParams{}, "A session is not as it was."),
+		event(MethodSessionRemoved, SessionRemovedParams{}, "A session was deleted."),
 
 		request(MethodToolList, SessionParams{}, ToolListResult{}, "Lists what a session's environment offers."),
 		request(MethodToolCall, ToolCallParams{}, ToolCallResult{}, "Runs one tool."),

@@ -24,6 +24,9 @@ type Session struct {
 	CreatedAt  time.Time         `json:"createdAt"`
 	LastUsedAt time.Time         `json:"lastUsedAt"`
 	Labels     map[string]string `json:"labels,omitempty"`
+	// HeldBy is the process id of another service that has the session open: here it
+	// cannot be opened until that one gives it up, and its state is as it was saved.
+	HeldBy int `json:"heldBy,omitzero"`
 	// Error says why a session is disconnected or failed.
 	Error *SessionError `json:"error,omitzero"`
 }
@@ -132,6 +135,11 @@ type SessionDeleteResult struct {
 // SessionChangedParams tells that a session is not as it was.
 type SessionChangedParams struct {
 	Session Session `json:"session"`
+}
+
+// SessionRemovedParams tells that there is a session no more.
+type SessionRemovedParams struct {
+	SessionID string `json:"sessionId"`
 }
 
 // Constraints tighten what a session or a call may do. What cannot be applied

@@ -71,6 +71,12 @@ func (l *Log) SessionChanged(s session.Session) {
 	})
 }
 
+// SessionSeen implements [session.Sink]. It is the other service's to write.
+func (*Log) SessionSeen(session.Session) {}
+
+// SessionRemoved implements [session.Sink]. That the session was closed is written.
+func (*Log) SessionRemoved(string) {}
+
 // Process implements [session.Sink]. The command line is not written: it may hold
 // anything.
 func (l *Log) Process(p session.ProcessEvent) {

@@ -25,32 +25,78 @@ func (e *BusyError) Error() string {
 }
 
 // Lock is a lock that is held.
-type Lock struct{ f *os.File }
+type Lock struct {
+	f     *os.File
+	after func() // called when it was given up; nil for nothing
+}
 
 // Release gives the lock up.
-func (l *Lock) Release() error { return errors.Join(unlock(l.f), l.f.Close()) }
+func (l *Lock) Release() error {
+	// Whoever looks only reads who has it, and tries the lock of nobody. What cannot be
+	// taken back, as on a broken disk, is found out by whoever looks.
+	_ = l.f.Truncate(0)
+	err := errors.Join(unlock(l.f), l.f.Close())
+	if l.after != nil {
+		l.after()
+	}
+	return err
+}
 
 // LockSession takes ownership of a session, making its directory when it is
 // new. A session that another service owns is a [BusyError]. One without a binding
 // is just being made, removed or swept by somebody, who is waited for, and so is what
-// a service that was killed has left.
+// a service that was killed has left, and whoever is just signing or giving it up.
 func (s *Store) LockSession(ctx context.Context, id string) (*Lock, error) {
 	if err := CheckID(id); err != nil {
 		return nil, err
 	}
+	unsigned := 0
 	for patience := time.Now().Add(lockPatience); ; {
 		l, err := lock(s.session(id))
 		var busy *BusyError
+		if err == nil {
+			l.after = s.Ring
+			s.Ring()
+		}
 		if !errors.As(err, &busy) || time.Now().After(patience) {
 			return l, err
 		}
-		if _, unbound := os.Lstat(s.session(id, "binding.json")); !errors.Is(unbound, os.ErrNotExist) && !gone(busy.PID) {
+		if busy.PID == 0 {
+			unsigned++
+		}
+		_, unbound := os.Lstat(s.session(id, "binding.json"))
+		passing := errors.Is(unbound, os.ErrNotExist) || gone(busy.PID) || busy.PID == 0 && unsigned <= unsignedTries
+		if !passing {
 			return nil, err
 		}
 		if err := again(ctx, err); err != nil {
 			return nil, fmt.Errorf("waiting for session %s, %w", id, err)
 		}
 	}
+}
+
+// Owner says which process has the session's lock: 0 for none, and while its owner is
+// not known yet. What a service that was killed has left of its lock is taken away.
+func (s *Store) Owner(id string) (pid int, err error) {
+	if err := CheckID(id); err != nil {
+		return 0, err
+	}
+	f, err := os.OpenFile(s.session(id, "lock"), os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if pid = owner(f); pid == 0 {
+		return 0, nil // which was given up: to try it might be in somebody's way
+	}
+	free, err := tryLock(f)
+	if err != nil || !free {
+		return pid, err
+	}
+	return 0, errors.Join(f.Truncate(0), unlock(f))
 }
 
 // gone reports whether there is no such process. What is left of its lock is held by a
@@ -63,6 +109,10 @@ func gone(pid int) bool {
 // lockPatience is how long a session may be held without a binding, which takes
 // a few files written or removed on a busy disk.
 const lockPatience = 2 * time.Second
+
+// unsignedTries is how often a lock whose owner has not signed it is tried again: whoever
+// takes it signs it next, and whoever gives it up has just taken the sign away.
+const unsignedTries = 3
 
 // lockPoll is how often a lock is tried that somebody else holds. Files have
 // no better way to wait that also heeds a context.
@@ -129,7 +179,7 @@ func lock(dir string) (*Lock, error) {
 			continue
 		}
 		sign(f)
-		return &Lock{f}, nil
+		return &Lock{f: f}, nil
 	}
 	return nil, fmt.Errorf("%s is removed and made again all the time", file)
 }

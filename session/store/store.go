@@ -3,6 +3,7 @@
 // and nothing of what runs in an environment.
 //
 //	<dir>/store.json                        the store's own id
+//	      bell                              written whenever a session is another one
 //	<dir>/sessions/<id>/binding.json        a [Session]
 //	                    token               what authenticates its connections
 //	                    token.<identity>    the same for another of its places
@@ -15,7 +16,7 @@
 //	                              lock               held while it is made or removed
 //
 // Directories are 0700 and files 0600. Every file is replaced atomically and
-// synced, the directory too. Locks are advisory file locks, which the system
+// synced, the directory too, but for the bell, which says nothing. Locks are advisory file locks, which the system
 // gives up when their owner dies: two services may share a store.
 package store
 
@@ -256,7 +257,11 @@ func (s *Store) Save(b Session) error {
 	if b.more() {
 		b.Format = formatPlaces
 	}
-	return writeJSON(s.session(b.ID, "binding.json"), b)
+	if err := writeJSON(s.session(b.ID, "binding.json"), b); err != nil {
+		return err
+	}
+	s.Ring()
+	return nil
 }
 
 // more reports whether the binding says what builds of the first format would leave
@@ -302,6 +307,7 @@ func (s *Store) Forget(id string) error {
 	if err := removeLocked(s.session(id)); err != nil {
 		return err
 	}
+	s.Ring()
 	return syncDir(s.sessions())
 }
 

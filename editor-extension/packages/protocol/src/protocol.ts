@@ -984,6 +984,11 @@ export interface Session {
   createdAt: string;
   lastUsedAt: string;
   labels?: Record<string, string>;
+  /**
+   * heldBy is the process id of another service that has the session open: here it
+   * cannot be opened until that one gives it up, and its state is as it was saved.
+   */
+  heldBy?: number;
   /** error says why a session is disconnected or failed. */
   error?: SessionError;
 }
@@ -1080,6 +1085,11 @@ export interface SessionOpenResult {
 
 /** SessionParams names a session. */
 export interface SessionParams {
+  sessionId: string;
+}
+
+/** SessionRemovedParams tells that there is a session no more. */
+export interface SessionRemovedParams {
   sessionId: string;
 }
 
@@ -1382,6 +1392,8 @@ export interface ServerNotifications {
   "config/changed": ConfigChangedParams;
   /** A session is not as it was. */
   "session/changed": SessionChangedParams;
+  /** A session was deleted. */
+  "session/removed": SessionRemovedParams;
   /** A call began. */
   "execution/started": ExecutionParams;
   /** A call ended with a result. */

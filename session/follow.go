@@ -1,0 +1,262 @@
+package session
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/caisson-dev/caisson/session/store"
+)
+
+// ownersInterval is how often it is looked whether the services live that have
+// sessions: one that is killed tells nobody.
+const ownersInterval = 2 * time.Second
+
+// follower tells the sink of the sessions that are not this service's, as they change.
+type follower struct {
+	m    *Manager
+	once sync.Once
+
+	asks, stop, done chan struct{} // asks holds at most one request to look
+
+	// mu orders what the sink is told of sessions, and guards the rest.
+	mu sync.Mutex
+	// told is how the sink knows each session; nil while nobody wants to follow.
+	told map[string]*aspect
+}
+
+// aspect is what of a session may become another one.
+type aspect struct {
+	state  State
+	owner  int
+	root   string
+	labels string
+	err    string
+}
+
+func aspectOf(s Session) *aspect {
+	a := &aspect{state: s.State, owner: s.HeldBy, root: s.Root, labels: fmt.Sprint(s.Labels)}
+	if s.Err != nil {
+		a.err = s.Err.Error()
+	}
+	return a
+}
+
+func newFollower(m *Manager) *follower {
+	return &follower{m: m, asks: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+}
+
+// Follow lets the sink be told, from now on, also of the sessions that are not this
+// service's: with [Sink.SessionSeen] when another service takes, changes or gives up
+// one, or dies, and with [Sink.SessionRemoved] when it deletes one. Again it does
+// nothing.
+func (m *Manager) Follow() {
+	f := m.follow
+	f.once.Do(func() {
+		notify, err := fsnotify.NewWatcher()
+		if err == nil {
+			err = notify.Add(filepath.Dir(m.store.Bell()))
+		}
+		if err != nil {
+			m.log.Warn("changes of other services' sessions are noticed late", "error", err)
+		}
+		f.mu.Lock()
+		f.told = map[string]*aspect{}
+		f.mu.Unlock()
+		f.look(false)
+		go f.run(notify, err == nil)
+	})
+}
+
+// close ends the following, and the wait for who might begin it.
+func (f *follower) close() {
+	f.once.Do(func() { close(f.done) })
+	close(f.stop)
+	<-f.done
+}
+
+// tell tells the sink of a session of this service's.
+func (f *follower) tell(s Session) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.told != nil {
+		f.told[s.ID] = aspectOf(s)
+	}
+	f.m.sink.SessionChanged(s)
+}
+
+// removed tells the sink that this service has deleted a session.
+func (f *follower) removed(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.told, id)
+	f.m.sink.SessionRemoved(id)
+}
+
+// again requests a look, unless one is requested already.
+func (f *follower) again() {
+	select {
+	case f.asks <- struct{}{}:
+	default:
+	}
+}
+
+func (f *follower) run(notify *fsnotify.Watcher, watched bool) {
+	defer close(f.done)
+	var events chan fsnotify.Event
+	var errs chan error
+	if notify != nil {
+		events, errs = notify.Events, notify.Errors
+		defer func() {
+			if err := notify.Close(); err != nil {
+				f.m.log.Warn("the watch of the sessions was not ended", "error", err)
+			}
+		}()
+	}
+	timer := time.NewTimer(ownersInterval)
+	defer timer.Stop()
+	due := false // the timer is to look at everything, and not at the owners alone
+	soon := func() {
+		if !due {
+			due = true
+			timer.Reset(settle)
+		}
+	}
+	for {
+		select {
+		case <-f.stop:
+			return
+		case e := <-events:
+			if e.Name == f.m.store.Bell() {
+				soon()
+			}
+		case err := <-errs:
+			f.m.log.Warn("changes of other services' sessions may be missed", "error", err)
+			soon()
+		case <-f.asks:
+			soon()
+		case <-timer.C:
+			if due || !watched || f.orphaned() {
+				due = false
+				f.look(true)
+			}
+			if !watched || len(f.owners()) > 0 {
+				timer.Reset(ownersInterval)
+			}
+		}
+	}
+}
+
+// owners are the services that the sink knows to have sessions, by session.
+func (f *follower) owners() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	owners := map[string]int{}
+	for id, a := range f.told {
+		if a.owner != 0 {
+			owners[id] = a.owner
+		}
+	}
+	return owners
+}
+
+// orphaned reports whether one of them does not have its session any more.
+func (f *follower) orphaned() bool {
+	for id, pid := range f.owners() {
+		if now, err := f.m.store.Owner(id); err == nil && now != pid {
+			return true
+		}
+	}
+	return false
+}
+
+// look compares the sessions on disk with what the sink knows of them, and tells what is
+// another one; without aloud it only notes it.
+func (f *follower) look(aloud bool) {
+	f.mu.Lock()
+	before := maps.Clone(f.told)
+	f.mu.Unlock()
+	list, err := f.m.store.List()
+	if err != nil {
+		f.m.log.Warn("the sessions of other services cannot be listed", "error", err)
+		return
+	}
+	there := make(map[string]bool, len(list))
+	for _, entry := range list {
+		there[entry.ID] = true
+		if own, _ := f.m.has(entry.ID); own {
+			continue
+		}
+		s := f.m.describeListed(entry)
+		now := aspectOf(s)
+		if was := before[s.ID]; was == nil || *was != *now {
+			f.put(s.ID, was, func() {
+				f.told[s.ID] = now
+				if aloud {
+					f.m.sink.SessionSeen(s)
+				}
+			})
+		}
+	}
+	for id, was := range before {
+		if !there[id] {
+			f.put(id, was, func() {
+				delete(f.told, id)
+				f.m.sink.SessionRemoved(id)
+			})
+		}
+	}
+}
+
+// put does it, unless the session is this service's: of those it tells itself. Of one that
+// it is just taking or leaving, or has told of since the look began, there is another look.
+func (f *follower) put(id string, was *aspect, do func()) {
+	own, passing := f.m.has(id)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case own:
+	case passing, f.told[id] != was:
+		f.again()
+	default:
+		do()
+	}
+}
+
+// has reports whether the session is open in this service, and whether it is just being
+// opened, closed or deleted here.
+func (m *Manager) has(id string) (own, passing bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sessions[id] != nil, m.claims[id] != nil
+}
+
+// describeListed is a session of the state directory as it is known from there, with the
+// service that has it.
+func (m *Manager) describeListed(entry store.Listed) Session {
+	if entry.Err != nil {
+		return Session{ID: entry.ID, State: StateFailed, Err: known(entry.Err)}
+	}
+	s := describe(entry.Session)
+	s.HeldBy = m.ownerOf(entry.ID)
+	return s
+}
+
+// ownerOf is the other service that has the session, by its process id; 0 for none. That
+// cannot be known of a session that this service is about to take or to leave.
+func (m *Manager) ownerOf(id string) int {
+	pid, err := m.store.Owner(id)
+	if err != nil {
+		m.log.Warn("it cannot be seen who has a session", "session", id, "error", err)
+		return 0
+	}
+	if own, passing := m.has(id); pid == os.Getpid() && (own || passing) {
+		return 0
+	}
+	return pid
+}
