@@ -3,7 +3,6 @@ package guard
 import (
 	"slices"
 	"strings"
-	"sync"
 )
 
 // runner is how a program that runs another one is called.
@@ -21,6 +20,8 @@ type runner struct {
 	verbs string
 	// code are flags whose value is shell code.
 	code string
+	// each: every word is a line of shell code.
+	each bool
 	// joined: what stands behind is one line of shell code.
 	joined bool
 	// settings: words like NAME=value may stand before the command.
@@ -37,184 +38,6 @@ type runner struct {
 	// programs are the flags whose value is a program that is run.
 	programs string
 }
-
-// runners are the programs that run what stands behind them.
-var runners = sync.OnceValue(func() map[string]runner {
-	return map[string]runner{
-		"sudo":     {values: "-u -g -h -p -C -r -t -T -U -R --user --group --host --prompt --close-from --role --type --command-timeout --other-user --chroot", dirs: "-D --chdir", settings: true, shells: "-s -i --shell --login"},
-		"doas":     {values: "-u -C", shells: "-s"},
-		"pkexec":   {values: "--user", shell: true},
-		"nice":     {values: "-n --adjustment"},
-		"ionice":   {values: "-c -n -p --class --classdata"},
-		"nohup":    {},
-		"setsid":   {},
-		"setpriv":  {values: "--reuid --regid --ruid --rgid --euid --egid --selinux-label --apparmor-profile --landlock-access --landlock-rule --groups --inh-caps --ambient-caps --bounding-set --securebits --pdeathsig"},
-		"timeout":  {values: "-s -k --signal --kill-after", skip: 1},
-		"stdbuf":   {values: "-i -o -e --input --output --error"},
-		"time":     {values: "-f -o --format --output"},
-		"chrt":     {values: "-p -T -P -D --sched-runtime --sched-period --sched-deadline", skip: 1},
-		"taskset":  {values: "-p", skip: 1},
-		"numactl":  {values: "-N -m -C -i -p"},
-		"strace":   {values: "-e -o -p -s -u -a -b -E -I -O -P -S -U -X --output --attach --user --env --trace --string-limit --columns"},
-		"ltrace":   {values: "-e -o -p -s -u -a -n -l -x --output --library --indent --align"},
-		"gdb":      {values: "-x -ex -ix -iex --ex --command --eval-command"},
-		"valgrind": {},
-		"perf":     {values: "-e -o -p -F -r --event --output --repeat", skip: 1},
-		"watch":    {values: "-n --interval", joined: true},
-		"entr":     {},
-		"exec":     {values: "-a"},
-		"builtin":  {},
-		"coproc":   {},
-		"unshare":  {values: "-S -G -R -w -l --setuid --setgid --root --wd --propagation --map-user --map-users --map-group --map-groups --setgroups --monotonic --boottime --load-interp --owner", shell: true},
-		"nsenter":  {values: "-t -S -G --target --setuid --setgid", shell: true},
-		"chroot":   {values: "--userspec --groups", skip: 1, shell: true},
-		"su":       {values: "-s -g -G -w --shell --group --supp-group", code: "-c --command --session-command", skip: 1, shell: true, programs: "-s --shell"},
-		"runuser":  {values: "-u -s -g -G --user --shell", code: "-c --command --session-command", programs: "-s --shell"},
-		"script":   {values: "-o -m -T -I -O -B -E -l", code: "-c --command", skip: 1, shell: true},
-		"flock":    {values: "-w -E --timeout --wait --conflict-exit-code", code: "-c --command", skip: 1},
-		"firejail": {shell: true},
-		"bwrap": {
-			dirs:   "--chdir",
-			values: "--uid --gid --hostname --unsetenv --dev --proc --tmpfs --dir --mqueue --remount-ro --lock-file --sync-fd --info-fd --seccomp --size --perms --cap-add --cap-drop --argv0",
-			pairs:  "--bind --bind-try --dev-bind --dev-bind-try --ro-bind --ro-bind-try --symlink --setenv --file --bind-data --ro-bind-data --chmod",
-		},
-		"proot":            {values: "-r -b -w -0", shell: true},
-		"fakeroot":         {values: "-l -s -i -b", shell: true},
-		"fakechroot":       {shell: true},
-		"systemd-run":      {values: "-p -u -M -H --property --unit --slice --uid --gid --working-directory", shells: "-S --shell"},
-		"systemd-inhibit":  {},
-		"dbus-run-session": {},
-		"unbuffer":         {},
-		"rlwrap":           {},
-		"setarch":          {skip: 1},
-		"linux64":          {},
-		"caffeinate":       {values: "-t -w"},
-		"cgexec":           {values: "-g"},
-		"prlimit":          {},
-		"eatmydata":        {},
-		"torsocks":         {},
-		"proxychains":      {values: "-f"},
-		"proxychains4":     {values: "-f"},
-		"wsl":              {values: "-d -u --cd"},
-		"hyperfine":        {values: "-w -r -n -m -M", joined: true},
-		"expect":           {},
-		"chpst":            {values: "-u -U -e -n -l -L"},
-		"softlimit":        {},
-		"daemonize":        {values: "-c -e -o -p -l -u"},
-		"sg":               {code: "-c", skip: 1, joined: true, shell: true},
-		"noglob":           {},
-		"nocorrect":        {},
-		"repeat":           {skip: 1},
-		"and":              {},
-		"or":               {},
-		"not":              {},
-		"dotenv":           {values: "-f"},
-		"aws-vault":        {skip: 2},
-		"gosu":             {skip: 1},
-		"su-exec":          {skip: 1},
-		"s6-setuidgid":     {skip: 1},
-		"setuidgid":        {skip: 1},
-		"watchexec":        {values: "-w -e -i -f -d -s -o -W -E --watch --exts --ignore --filter --debounce --signal --workdir"},
-		"tini":             {values: "-p -e"},
-		"dumb-init":        {values: "-r --rewrite"},
-		"catatonit":        {},
-		"xvfb-run":         {values: "-n -e -f -p -s -w --server-num --error-file --auth-file --xauth-protocol --server-args --wait"},
-		"ssh-agent":        {values: "-a -E -O -P -t"},
-		"cpulimit":         {values: "-l -p -e -P -c --limit --pid --exe --path --cpu"},
-		"chronic":          {},
-		"faketime":         {values: "-f", skip: 1},
-		"trickle":          {values: "-d -u -w -t -l -n -p -P"},
-		"sem":              {values: "-j --jobs --id"},
-		"npx":              {values: "-p --package -w --workspace"},
-		"uvx":              {values: "-p -w --python --with --from --index-url"},
-		"pipx":             {values: "--spec --python", skip: 1, verbs: "run"},
-		"poetry":           {values: "-C -P --directory --project", skip: 1, verbs: "run shell", shells: "shell"},
-		"pipenv":           {values: "--python", skip: 1, verbs: "run shell", shells: "shell"},
-		"bundle":           {skip: 1, verbs: "exec"},
-		"direnv":           {skip: 2, verbs: "exec"},
-		"conda":            {values: "-n -p --name --prefix --cwd", skip: 1, verbs: "run"},
-		"mamba":            {values: "-n -p --name --prefix --cwd", skip: 1, verbs: "run"},
-		"uv":               {values: "-p --python --with --project --directory --group --extra --package --env-file", skip: 1, verbs: "run"},
-		"nix-shell":        {values: "-p -A --packages --attr -I", code: "--run --command", skip: 1, shell: true},
-		"mise":             {skip: 1, verbs: "exec x"},
-		"rbenv":            {skip: 1, verbs: "exec"},
-		"pyenv":            {skip: 1, verbs: "exec"},
-		"doppler":          {values: "-p -c --project --config", skip: 1, verbs: "run"},
-		"lxc":              {values: "--env --user --group --cwd --mode --project", skip: 2, verbs: "exec shell console", shells: "shell console"},
-		"incus":            {values: "--env --user --group --cwd --mode --project", skip: 2, verbs: "exec shell console", shells: "shell console"},
-		"vagrant":          {values: "-p", code: "-c --command", skip: 2, verbs: "ssh", shells: "ssh"},
-		"apptainer":        {values: "-B --bind --env --pwd -H --home --env-file --overlay -W --workdir -S --scratch --network --app", skip: 2, verbs: "exec run shell", shells: "shell", programs: "-s --shell"},
-		"singularity":      {values: "-B --bind --env --pwd -H --home --env-file --overlay -W --workdir -S --scratch --network --app", skip: 2, verbs: "exec run shell", shells: "shell", programs: "-s --shell"},
-		"systemd-nspawn":   {values: "-D -i -M -u --directory --image --machine --user --bind --setenv", shell: true},
-		"machinectl":       {values: "--uid -E --setenv -M --machine", skip: 2, verbs: "shell login", shells: "shell login"},
-		"toolbox":          {values: "-c --container -d --distro -r --release", skip: 1, verbs: "run enter", shells: "enter"},
-		"distrobox":        {values: "-n --name", skip: 2, verbs: "enter", shells: "enter"},
-		"flatpak-spawn":    {},
-		"crictl":           {skip: 2, verbs: "exec"},
-		"nix":              {values: "-f --file -I -k --keep --override-flake --option", verbs: "run develop shell", skip: 1, shells: "develop shell", rest: "-c --command", packages: true},
-		"guix":             {skip: 1, verbs: "shell environment"},
-		"devbox":           {skip: 1, verbs: "run"},
-		"asdf":             {skip: 1, verbs: "exec"},
-		"rtx":              {skip: 1, verbs: "exec x"},
-		"op":               {values: "--env-file --account", skip: 1, verbs: "run"},
-		"chamber":          {skip: 2, verbs: "exec"},
-		"envdir":           {skip: 1},
-		"envchain":         {skip: 1},
-		"rvm":              {skip: 1, verbs: "do"},
-		"foreman":          {values: "-e --env -f", skip: 1, verbs: "run"},
-		"hatch":            {values: "-e --env", skip: 1, verbs: "run"},
-		"bunx":             {values: "-p --package"},
-		"dbus-launch":      {},
-		"torify":           {},
-		"catchsegv":        {},
-		"runcon":           {values: "-t -u -r -l --type --user --role --range"},
-		"newgrp":           {skip: 1, shell: true},
-		"xterm":            {values: "-T -title -geometry -fn -fa -fs -bg -fg -name", shell: true, rest: "-e"},
-		"choom":            {values: "-n --adjust"},
-		"dzdo":             {values: "-u -g -p"},
-		"rr":               {skip: 1, verbs: "record"},
-		"lldb":             {values: "-o -O -s -S -b -p -n -f --one-line --source --file"},
-		"tsocks":           {},
-		"ts":               {values: "-L -D -N -S"},
-		"tsp":              {values: "-L -D -N -S"},
-		"nq":               {},
-		"pueue":            {values: "-g -w -d -l", skip: 1, verbs: "add", joined: true},
-		"retry":            {values: "-t -d -n --times --delay"},
-		"ifne":             {},
-		"with-contenv":     {},
-		"heroku":           {values: "-a --app", skip: 1, verbs: "run"},
-		"adb":              {values: "-s -t", skip: 1, verbs: "shell", joined: true},
-		"pdsh":             {values: "-w -x -g -l -R -u -t", joined: true},
-		"snap":             {skip: 1, verbs: "run"},
-		"login":            {values: "-f -h -r", skip: 1, shell: true},
-		"rsh":              {values: "-l", skip: 1, joined: true},
-		"mosh":             {values: "-p --port", skip: 1, shell: true},
-		"lxc-attach":       {values: "-n -P -e -s -v -u -g --name --lxcpath --uid --gid --set-var", shell: true},
-		"buildah":          {values: "-v -e --volume --env --user --workingdir --network", skip: 2, verbs: "run"},
-		"runc":             {values: "--root -u -c -e --user --cwd --env", skip: 2, verbs: "exec"},
-		"crun":             {values: "--root -u -c -e --user --cwd --env", skip: 2, verbs: "exec"},
-		"limactl":          {values: "--workdir", skip: 2, verbs: "shell", shells: "shell"},
-		"lima":             {values: "--workdir", shell: true},
-		"multipass":        {values: "-d --working-directory", skip: 2, verbs: "exec shell", shells: "shell"},
-		"minikube":         {values: "-p -n --profile --node", skip: 1, verbs: "ssh", shells: "ssh"},
-		"colima":           {values: "-p --profile", skip: 1, verbs: "ssh", shells: "ssh"},
-		"ttyd":             {values: "-p -i -U -u -g -s -w -I -b -P -C -K -A -t -T -m -c -H", shell: true},
-		"gotty":            {values: "-a -p -c --address --port --credential", shell: true},
-		"upterm":           {values: "--server --force-command", skip: 1, verbs: "host", shells: "host"},
-		"dvtm":             {shell: true},
-		"mtm":              {shell: true},
-		"alacritty":        {values: "--working-directory -T --title --class --config-file -o --option", shell: true, rest: "-e --command"},
-		"kitty":            {values: "-c --config -o --override -d --directory -T --title --class --name", shell: true},
-		"gnome-terminal":   {shell: true, rest: "-x"},
-		"pixi":             {values: "-e --environment --manifest-path", skip: 1, verbs: "run exec shell", shells: "shell"},
-		"rye":              {skip: 1, verbs: "run"},
-		"pdm":              {skip: 1, verbs: "run"},
-		"nvm":              {skip: 2, verbs: "exec"},
-		"fnm":              {values: "--using", skip: 1, verbs: "exec"},
-		"volta":            {values: "--node --npm --yarn", skip: 1, verbs: "run"},
-		"cmd":              {skip: 1, joined: true},
-	}
-})
 
 // runner follows what the program runs.
 func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) string {
@@ -245,14 +68,13 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 		case slices.Contains(rest, arg):
 			return w.runRest(inner, r, args[1:], 0, ran, stdin)
 		case arg == "--":
-			args = args[1:]
+			args = w.givenSettings(inner, r, args[1:])
 			skip = min(skip, max(0, len(args)-1))
 			return w.runRest(inner, r, args, skip, ran, stdin)
 		case arg == "-" && r.shell:
 		case len(arg) < 2 || arg[0] != '-' && arg[0] != '+':
 			if r.settings && cut && isName(name) {
-				inner.set(name, value)
-				inner.exported[name] = true
+				w.setting(inner, name, value)
 				args = args[1:]
 				continue
 			}
@@ -283,6 +105,9 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 		case cut && (slices.Contains(code, name) || shortened(code, name)):
 			w.code(sh.child(), value, stdin)
 			ran = true
+		case len(arg) > 2 && slices.Contains(code, arg[:2]):
+			w.code(sh.child(), arg[2:], stdin)
+			ran = true
 		case slices.ContainsFunc(code, func(c string) bool {
 			return len(c) == 2 && !strings.HasPrefix(arg, "--") && strings.Contains(arg, c[1:])
 		}) && len(args) > 1:
@@ -304,6 +129,19 @@ func (w *walker) runner(sh *shell, r runner, fields []field, stdin string) strin
 		args = args[1:]
 	}
 	return w.runRest(inner, r, nil, 0, ran, stdin)
+}
+
+// givenSettings takes words like NAME=value that stand before the command.
+func (w *walker) givenSettings(sh *shell, r runner, args []field) []field {
+	for r.settings && len(args) > 0 {
+		name, value, cut := strings.Cut(args[0].text, "=")
+		if !cut || !isName(name) {
+			break
+		}
+		w.setting(sh, name, value)
+		args = args[1:]
+	}
+	return args
 }
 
 // begins reports whether a flag is one of those, alone or among others, as in -iu root.
@@ -333,11 +171,18 @@ func takesNext(values []string, arg string) bool {
 func (w *walker) runRest(sh *shell, r runner, args []field, skip int, ran bool, stdin string) string {
 	args = args[min(skip, len(args)):]
 	switch {
+	case r.each:
+		for _, a := range args {
+			if !strings.HasPrefix(a.text, "-") {
+				w.code(sh.child(), a.text, stdin)
+			}
+		}
+		return string(anything)
 	case len(args) == 0 && r.shell && !ran:
 		return w.shell(sh, "sh", nil, stdin)
 	case len(args) == 0:
 		return string(anything)
-	case r.joined:
+	case r.joined, strings.ContainsAny(args[0].text, " \t\n"): // the name of no program
 		w.code(sh.child(), strings.Join(texts(args), " "), stdin)
 		return string(anything)
 	}
@@ -453,12 +298,6 @@ func (w *walker) parallel(sh *shell, args []field, stdin string) string {
 		w.code(sh.child(), limited(line), stdin)
 	}
 	return string(anything)
-}
-
-// sameRunners are the words of programs that are called as a runner is.
-var sameRunners = map[string]string{
-	"npm exec": "npx", "npm x": "npx", "pnpm exec": "npx", "pnpm dlx": "npx", "yarn exec": "npx", "yarn dlx": "npx",
-	"bun x": "bunx", "uv tool run": "uvx",
 }
 
 // runnerOf is how a program runs another one, and the words from its own last one on.
