@@ -31,6 +31,10 @@ type Options struct {
 	// Grace is how long it may take from the end of its input to its exit; then it
 	// is killed with all its descendants.
 	Grace time.Duration
+	// LetGo is how long a Close waits after the exit for whoever else still holds the
+	// program's output, so that [Program.Held] can say so. 0: nobody is waited for, and
+	// nothing is said.
+	LetGo time.Duration
 }
 
 const (
@@ -64,18 +68,22 @@ func (e *ExitError) Error() string { return fmt.Sprintf("%s ended: %s", e.Name, 
 type Program struct {
 	name    string
 	grace   time.Duration
+	letGo   time.Duration
 	cmd     *exec.Cmd
 	tree    *tree
 	in, out *os.File
 
 	exited chan struct{} // closed when state is set and nothing of it is left
 	state  *ExitError    // nil after an exit with 0
+	// stderrHeld says that standard error was held after the exit.
+	stderrHeld bool
 
 	mu       sync.Mutex
 	over     bool // its output has ended while its input had not
 	closing  bool // its input was ended before its output
 	closed   sync.Once
 	closeErr error
+	held     []string
 }
 
 // Start starts the program. It fails when there is no such program; what it then
@@ -93,8 +101,8 @@ func Start(o Options) (*Program, error) {
 	cmd.Args = o.Argv
 	cmd.Env, cmd.Dir = o.Env, o.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, o.Stderr
-	cmd.WaitDelay = stderrDrain
-	p := &Program{name: o.Argv[0], grace: o.Grace, cmd: cmd, in: in, out: out, exited: make(chan struct{})}
+	cmd.WaitDelay = max(stderrDrain, o.LetGo)
+	p := &Program{name: o.Argv[0], grace: o.Grace, letGo: o.LetGo, cmd: cmd, in: in, out: out, exited: make(chan struct{})}
 	p.tree, err = start(cmd)
 	err = errors.Join(err, theirIn.Close(), theirOut.Close())
 	if err != nil {
@@ -110,6 +118,7 @@ func (p *Program) wait() {
 	err := p.tree.wait(p.cmd)
 	// A grandchild that left the group may hold the other ends.
 	_ = p.out.SetReadDeadline(time.Now().Add(drain)) // where pipes know none it stays open until Close
+	p.stderrHeld = errors.Is(err, exec.ErrWaitDelay)
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) && p.cmd.ProcessState.Success() {
 		return
 	}
@@ -181,22 +190,56 @@ func (p *Program) CloseWithin(grace time.Duration) error {
 	return p.closeErr
 }
 
+// Held says, after a Close that had to kill nothing, which of the program's streams
+// somebody that it has left behind still held [Options.LetGo] after its exit, and as far
+// as that can be seen who.
+func (p *Program) Held() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
+}
+
+// seeHeld finds out what Held says: drained gives how reading the output ended.
+func (p *Program) seeHeld(drained <-chan error) {
+	var held []string
+	timer := time.NewTimer(p.letGo)
+	defer timer.Stop()
+	select {
+	case err := <-drained:
+		if err != nil { // the deadline of wait's
+			held = append(held, "standard output"+holders(p.out))
+		}
+	case <-timer.C:
+		held = append(held, "standard output"+holders(p.out))
+	}
+	if p.stderrHeld {
+		held = append(held, "standard error")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = held
+}
+
 // end waits for the exit. Meanwhile nobody else may be reading, and a program
 // that still writes must not wait for that.
 func (p *Program) end(within time.Duration) error {
-	drained := make(chan struct{})
+	drained, ended := make(chan error, 1), make(chan struct{})
 	go func() {
-		defer close(drained)
-		_, _ = io.Copy(io.Discard, p.out)
+		defer close(ended)
+		_, err := io.Copy(io.Discard, p.out)
+		drained <- err
 	}()
 	defer func() {
 		_ = p.out.Close()
-		<-drained
+		<-ended
 	}()
 	grace := time.NewTimer(within)
 	defer grace.Stop()
 	select {
 	case <-p.exited:
+		if p.letGo > 0 {
+			p.seeHeld(drained)
+		}
 		if p.state != nil && p.state.Asked {
 			return p.state
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -146,5 +147,57 @@ func TestForce(t *testing.T) {
 	}
 	for _, pid := range pids {
 		gone(t, pid)
+	}
+}
+
+// TestHeld: who holds a program's output or standard error after its exit is told, and
+// nobody where nobody does, or where nobody asked.
+func TestHeld(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// It is in a session of its own when it opens the pipe, and ends with that.
+	leaves := func(streams string) string {
+		return "setsid sh -c 'exec cat <" + pipe + "' </dev/null " + streams + " & exec cat >/dev/null"
+	}
+	for _, tt := range []struct {
+		name, script string
+		letGo        time.Duration
+		leaves       bool
+		want         []string
+	}{
+		{"nobody", "cat", 10 * time.Second, false, nil},
+		{"its group", "sleep 300 & cat", 10 * time.Second, false, nil},
+		{"output", leaves("2>/dev/null"), 200 * time.Millisecond, true, []string{"standard output by pid", "cat"}},
+		{"standard error", leaves(">/dev/null"), 200 * time.Millisecond, true, []string{"standard error"}},
+		{"nobody asks", leaves(""), 0, true, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p, err := Start(Options{Argv: []string{"sh", "-c", tt.script}, Stderr: new(strings.Builder), Grace: time.Minute, LetGo: tt.letGo})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.leaves {
+				holder, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer holder.Close()
+			}
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+			held := strings.Join(p.Held(), ", ")
+			for _, word := range tt.want {
+				if !strings.Contains(held, word) {
+					t.Errorf("%q does not say %q", held, word)
+				}
+			}
+			if len(tt.want) == 0 && held != "" {
+				t.Errorf("it says %q", held)
+			}
+		})
 	}
 }

@@ -365,6 +365,17 @@ func (r *run) drive(ctx context.Context, c clause, shared *peer) (result Result)
 	return result
 }
 
+// lettingGo is how long an adapter's streams are watched after its exit: not at all once it
+// is known that it does not let go of them, which would cost that time for each.
+func (r *run) lettingGo() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.noted[clauseStreams]; known {
+		return 0
+	}
+	return lettingGo
+}
+
 // note keeps a breach of another clause than the one that is driven.
 func (r *run) note(name, detail string, p *peer) {
 	r.mu.Lock()

@@ -27,6 +27,7 @@ const (
 	clausePresent      = "tool-present-artifact"
 	clauseBulk         = "bulk"
 	clausePack         = "pack"
+	clauseStreams      = "streams-end"
 )
 
 // clauses are all of them, by section.

@@ -73,6 +73,12 @@ func ending() []clause {
 			left := running(mark)
 			t.want(len(left) == 0, "its processes must end with it, but these are left: %v", left)
 		}).apart(),
+		rule(clauseStreams, sectionEnding, "nobody holds its standard streams when it has exited", func(t *trial) {
+			if t.known.mode != "" {
+				t.start(args{"command": "sleep 300"})
+			}
+			_ = t.peer.end(t.Ending) // who holds them is noted
+		}).apart(),
 	}
 }
 

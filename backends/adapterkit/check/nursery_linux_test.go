@@ -59,7 +59,7 @@ func packets() (one, other *os.File, err error) {
 // start is [program.Start] of the broken adapter whose breach is the last of the
 // arguments.
 func (n *nursery) start(o program.Options) (started, error) {
-	c := &child{exited: make(chan struct{})}
+	c := &child{exited: make(chan struct{}), letGo: o.LetGo}
 	var theirs [4]*os.File
 	err := c.open(&theirs)
 	if err == nil {
@@ -113,6 +113,8 @@ type child struct {
 	copied          sync.WaitGroup
 	once            sync.Once
 	closed          error
+	letGo           time.Duration
+	held            []string
 }
 
 // open makes the ends of its streams, ours and theirs.
@@ -152,11 +154,13 @@ func (c *child) wait() {
 
 func (c *child) Read(b []byte) (int, error) {
 	n, err := c.out.Read(b)
-	if errors.Is(err, os.ErrClosed) {
+	if errors.Is(err, os.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
 		err = io.EOF
 	}
 	return n, err
 }
+
+func (c *child) Held() []string { return c.held }
 
 func (c *child) Write(b []byte) (int, error) { return c.in.Write(b) }
 
@@ -181,6 +185,12 @@ func (c *child) CloseWithin(grace time.Duration) error {
 		select {
 		case <-c.exited:
 			c.closed = c.state
+			if c.letGo > 0 {
+				_ = c.out.SetReadDeadline(time.Now().Add(c.letGo)) // without one it is closed below
+				if _, err := io.Copy(io.Discard, c.out); err != nil {
+					c.held = []string{"standard output"}
+				}
+			}
 		case <-timer.C:
 			_, _ = c.told.Write([]byte("kill"))
 			<-c.exited

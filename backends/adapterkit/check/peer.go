@@ -44,6 +44,9 @@ const (
 	// exiting is how long the end of an adapter's output waits for the exit that
 	// explains it.
 	exiting = time.Second
+	// lettingGo is how long what an adapter has started may hold its streams after its
+	// exit: a busy machine takes a moment for the end of what it was told to end.
+	lettingGo = 5 * time.Second
 	// maxJunk is how much of what is no frame an adapter may say beside its frames
 	// before it is no adapter: as much as before the first one.
 	maxJunk = wire.MaxBanner
@@ -118,6 +121,7 @@ type started interface {
 	Exited() <-chan struct{}
 	Err() error
 	CloseWithin(grace time.Duration) error
+	Held() []string
 }
 
 func startProgram(o program.Options) (started, error) { return program.Start(o) }
@@ -141,7 +145,7 @@ func start(r *run) (*peer, error) {
 		return nil, err
 	}
 	p.program, err = r.start(program.Options{
-		Argv: r.Command, Stderr: p.stderr, Grace: r.Ending,
+		Argv: r.Command, Stderr: p.stderr, Grace: r.Ending, LetGo: r.lettingGo(),
 		Env: append(os.Environ(), "TMPDIR="+temporary, "XDG_STATE_HOME="+filepath.Join(dir, "state")),
 	})
 	if err != nil {
@@ -188,10 +192,16 @@ func (p *peer) close() {
 	<-p.ended
 }
 
-// end ends the adapter's input and waits for its exit.
+// end ends the adapter's input and waits for its exit. Whoever holds its streams after
+// that is noted.
 func (p *peer) end(grace time.Duration) error {
 	p.closing.Store(true)
-	return p.program.CloseWithin(grace)
+	err := p.program.CloseWithin(grace)
+	if held := p.program.Held(); len(held) > 0 {
+		p.run.note(clauseStreams, fmt.Sprintf("nobody may hold its streams when it has exited, but %v later these were: %s",
+			lettingGo, p.redact(strings.Join(held, ", "))), p)
+	}
+	return err
 }
 
 // said is the end of the adapter's stderr.

@@ -16,6 +16,7 @@ func (prints) Write(p []byte) (int, error)       { return len(p), nil }
 func (prints) Exited() <-chan struct{}           { return nil }
 func (prints) Err() error                        { return nil }
 func (prints) CloseWithin(_ time.Duration) error { return nil }
+func (prints) Held() []string                    { return nil }
 
 // TestInstead: whoever waits for a reply in vain is told what came in its place.
 func TestInstead(t *testing.T) {

@@ -24,11 +24,12 @@ import (
 // again, for a while, whoever connects.
 
 // saysFull is what OpenSSH's server says, if anything, to whom it turns away so;
-// saysHungUp is its client's line about that, and saysClosed another that may follow.
+// saysHungUp is its client's line about that, and saysClosed those that may stand beside
+// it, of what is between the two as well.
 const (
 	saysFull   = `Exceeded MaxStartups|Not allowed at this time`
 	saysHungUp = `^(?:kex|ssh)_exchange_identification: (?:read: )?Connection (?:closed|reset) by .*$`
-	saysClosed = `^Connection (?:closed|reset) by .*$`
+	saysClosed = `Connection (?:closed|reset) by |Broken pipe`
 )
 
 // hangUp is a server that hung up before it proved who it is.
@@ -125,13 +126,13 @@ func (p *Pool) insist(ctx context.Context, whom string, progress backends.Progre
 // masterHungUp is the hang-up that OpenSSH's words are about, and nothing else is: a
 // jump or a ProxyCommand that failed has its own.
 func masterHungUp(text string, err error) *hangUp {
-	before, after := regexp.MustCompile(saysHungUp), regexp.MustCompile(saysClosed)
+	line, beside := regexp.MustCompile(saysHungUp), regexp.MustCompile(saysClosed)
 	found := false
 	for l := range strings.Lines(plainLines(text)) {
 		switch l = strings.TrimSpace(l); {
-		case before.MatchString(l):
+		case line.MatchString(l):
 			found = true
-		case l == "", after.MatchString(l):
+		case l == "", beside.MatchString(l):
 		default:
 			return nil
 		}

@@ -153,6 +153,7 @@ func TestMasterHungUp(t *testing.T) {
 		"debug1: kex_exchange_identification: banner line 0: Exceeded MaxStartups\r\n" + closed: true,
 		"kex_exchange_identification: read: Connection reset by peer\r\n":                       true,
 		"ssh_exchange_identification: Connection closed by remote host\r\n":                     true,
+		"cat: -: Connection reset by peer\n" + closed:                                           true,
 		"": false,
 		"Connection closed by 127.0.0.1 port 22\r\n":                                              false,
 		"a@jump: Permission denied (publickey).\r\n" + closed:                                     false,

@@ -7,6 +7,7 @@ Each breach is a class below, or a function that changes an adapter which was ma
 """
 
 import os
+import select
 import sys
 import threading
 
@@ -726,6 +727,30 @@ class ExitsWithOne(Whole):
 class LeavesProcesses(Whole):
     def finish(self):
         pass
+
+
+@breaks("streams-end")
+class LeavesStreams(Whole):
+    held = False
+
+    def initialize(self, data, token):
+        reply = super().initialize(data, token)
+        if not self.held:
+            self.held = True
+            if os.fork() == 0:
+                hold(self.stdout.fileno())
+        return reply
+
+
+def hold(stream):
+    """Hold a stream, and nothing else, in a session of its own until nobody reads it."""
+    os.setsid()
+    os.dup2(stream, 0)
+    os.closerange(1, 1024)
+    ended = select.poll()
+    ended.register(0, 0)  # errors, which are always told
+    ended.poll()
+    os._exit(0)
 
 
 if __name__ == "__main__":
