@@ -38,8 +38,7 @@ func (w *walker) gitConfigured(sh *shell, name, value string) {
 		return
 	}
 	for _, pattern := range gitCode {
-		before, after, some := strings.Cut(pattern, "*")
-		if name == pattern || some && len(name) > len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after) {
+		if fits(pattern, name) {
 			w.code(sh.child(), value, unread)
 			return
 		}

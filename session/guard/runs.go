@@ -60,10 +60,10 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 	if programs := sh.written(name); len(programs) > 0 {
 		return w.own(sh, programs, fields, stdin)
 	}
-	fields = withSettings(sh, program, fields)
 	w.interpreter(sh, program, fields[1:], stdin)
 	sh.edited(program, fields[1:])
 	w.codeIn(sh, program, fields[1:])
+	w.options(sh, program, fields[1:])
 	w.sshOptions(sh, program, fields[1:], stdin)
 	w.subscripts(sh, program, fields[1:])
 	if out, ok := w.special(sh, program, fields, stdin); ok {

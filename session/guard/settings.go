@@ -5,26 +5,72 @@ import (
 	"strings"
 )
 
-// codeSettings are variables whose values other programs run.
-var codeSettings = strings.Fields(`GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_SSH GIT_PROXY_COMMAND PROMPT_COMMAND LESSOPEN LESSCLOSE LESSEDIT
-VISUAL FCEDIT SVN_SSH FZF_DEFAULT_COMMAND FZF_CTRL_T_COMMAND FZF_ALT_C_COMMAND RESTIC_PASSWORD_COMMAND BORG_PASSCOMMAND ABDUCO_CMD
-RSYNC_CONNECT_PROG RUSTC`)
+// codeSettings are the variables whose values other programs run; * is any text. What ends
+// as PAGER or EDITOR does is of that kind whatever program looks at it.
+var codeSettings = strings.Fields(`*PAGER *EDITOR *ASKPASS *BROWSER *_RSH VISUAL FCEDIT PROMPT_COMMAND SHELL
+GIT_SSH GIT_SSH_COMMAND GIT_EXTERNAL_DIFF GIT_PROXY_COMMAND SVN_SSH SVN_MERGE HGMERGE KUBECTL_EXTERNAL_DIFF SSH_SK_HELPER SSH_PKCS11_HELPER
+LESS LESSOPEN LESSCLOSE LESSEDIT FZF_DEFAULT_COMMAND FZF_CTRL_T_COMMAND FZF_ALT_C_COMMAND NNN_OPENER TEXEDIT
+RESTIC_PASSWORD_COMMAND RCLONE_PASSWORD_COMMAND BORG_PASSCOMMAND ABDUCO_CMD RSYNC_CONNECT_PROG ANSIBLE_SSH_EXECUTABLE
+RUSTC RUSTDOC *RUSTC_WRAPPER *RUSTC_WORKSPACE_WRAPPER CARGO_BUILD_RUSTC CARGO_BUILD_RUSTDOC CARGO_TARGET_*_RUNNER CARGO_TARGET_*_LINKER
+GOCACHEPROG GOAUTH CMAKE_*_COMPILER_LAUNCHER CMAKE_*_LINKER_LAUNCHER CCACHE_PREFIX CCACHE_COMPILER
+npm_config_script_shell npm_config_shell npm_config_git NPM_CONFIG_SCRIPT_SHELL NPM_CONFIG_SHELL NPM_CONFIG_GIT npm_config_editor npm_config_viewer npm_config_browser
+CHROME_PATH PUPPETEER_EXECUTABLE_PATH`)
 
-// codeKinds end the names of variables that are of the same kind whatever program looks at
-// them, such as GIT_EDITOR.
-var codeKinds = []string{"PAGER", "EDITOR", "ASKPASS", "BROWSER", "_RSH", "RUSTC_WRAPPER"}
+// builders are variables that name programs to build with. Lines often make them of what
+// is in the environment already.
+var builders = strings.Fields("CC CXX CPP FC LD AR AS NM RANLIB PKG_CONFIG YACC LEX")
 
-// builders are variables that name programs to build with. Lines often make them of what is
-// in the environment already.
-var builders = []string{"CC", "CXX", "LD", "AR"}
+// flagSettings are variables that hold flags of a program, for every program that starts it.
+var flagSettings = map[string]string{
+	"TAR_OPTIONS": "tar", "MAKEFLAGS": "make", "MFLAGS": "make", "GNUMAKEFLAGS": "make", "LESS": "less", "MANOPT": "man", "GOFLAGS": "go",
+	"FZF_DEFAULT_OPTS": "fzf", "JAVA_TOOL_OPTIONS": "java", "_JAVA_OPTIONS": "java", "JDK_JAVA_OPTIONS": "java", "JAVA_OPTS": "java", "MAVEN_OPTS": "java",
+	"GRADLE_OPTS": "java", "SBT_OPTS": "java", "MAVEN_ARGS": "mvn", "RUBYOPT": "ruby", "PERL5OPT": "perl", "PERL5DB": "perl", "NODE_OPTIONS": "node",
+	"npm_config_node_options": "node", "NPM_CONFIG_NODE_OPTIONS": "node", "RUSTFLAGS": "rustc", "RUSTDOCFLAGS": "rustc", "CARGO_BUILD_RUSTFLAGS": "rustc",
+	"CARGO_ENCODED_RUSTFLAGS": "rustc", "CFLAGS": "gcc", "CXXFLAGS": "gcc", "CPPFLAGS": "gcc", "LDFLAGS": "gcc", "PYTEST_ADDOPTS": "pytest",
+	"ERL_FLAGS": "erl", "ERL_AFLAGS": "erl", "ERL_ZFLAGS": "erl", "ELIXIR_ERL_OPTIONS": "erl", "LUA_INIT": "lua", "VIMINIT": "vim", "GVIMINIT": "vim", "EXINIT": "vim",
+}
+
+// fileSettings are variables that name files which programs load when they begin, and what
+// is in those: a language, flags of a program behind --, or code of a shell where it is "".
+var fileSettings = map[string]string{
+	"BASH_ENV": "", "ENV": "", "PYTHONSTARTUP": "python", "R_PROFILE": "r", "R_PROFILE_USER": "r", "R_ENVIRON_USER": "r", "OCTAVE_SITE_INITFILE": "octave",
+	"MAKEFILES": "make", "RIPGREP_CONFIG_PATH": "--rg", "FZF_DEFAULT_OPTS_FILE": "--fzf", "LUA_INIT": "lua", "JULIA_STARTUP_FILE": "julia",
+	"LD_PRELOAD": "library", "LD_AUDIT": "library", "DYLD_INSERT_LIBRARIES": "library",
+}
+
+// fits reports whether a name is a pattern's, in which one * is any text.
+func fits(pattern, name string) bool {
+	before, after, some := strings.Cut(pattern, "*")
+	if !some {
+		return name == pattern
+	}
+	return len(name) >= len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after)
+}
 
 // codeSetting follows a variable whose value is run by other programs.
 func (w *walker) codeSetting(sh *shell, name, value string) {
+	if value == "" || w.over(sh) {
+		return
+	}
+	if program, ok := flagSettings[name]; ok {
+		w.flagged(sh, program, value)
+	}
+	if kind, ok := fileSettings[name]; ok {
+		separated := func(r rune) bool { return kind != "" && strings.ContainsRune(" :;", r) }
+		for file := range strings.FieldsFuncSeq(value, separated) {
+			w.loaded(sh, name, kind, strings.TrimPrefix(file, "@"))
+		}
+	}
 	switch {
+	case inherited(value):
+		return // what was in the environment already
 	case name == "LESS": // flags of a pager that others start
 		_, value, _ = strings.Cut(value, "+!")
-	case slices.Contains(codeSettings, name):
-	case slices.ContainsFunc(codeKinds, func(end string) bool { return strings.HasSuffix(name, end) }):
+	case name == "SHELL":
+		if isShell(called(value)) {
+			return
+		}
+	case slices.ContainsFunc(codeSettings, func(pattern string) bool { return fits(pattern, name) }):
 	case slices.Contains(builders, name) && known(value):
 	default:
 		return
@@ -35,20 +81,52 @@ func (w *walker) codeSetting(sh *shell, name, value string) {
 	w.code(sh.fork(), value, unread)
 }
 
-// flagSettings are variables that hold flags of a program.
-var flagSettings = map[string]string{
-	"tar": "TAR_OPTIONS", "make": "MAKEFLAGS", "gmake": "MAKEFLAGS", "less": "LESS", "man": "MANOPT", "go": "GOFLAGS", "fzf": "FZF_DEFAULT_OPTS",
-	"java": "JAVA_TOOL_OPTIONS", "ruby": "RUBYOPT",
+// inherited reports whether a value, or the program in it, is one that a variable of the
+// environment has.
+func inherited(value string) bool {
+	return strings.HasPrefix(value, string(outside)) || strings.HasPrefix(value, string(solid))
 }
 
-// withSettings are the words of a command with those that a variable of the line adds.
-func withSettings(sh *shell, program string, fields []field) []field {
-	v, ok := sh.vars[flagSettings[program]]
-	if !ok || len(v.list) != 1 || v.array {
-		return fields
+// flagged follows flags that a program is given by a variable, or by a file.
+func (w *walker) flagged(sh *shell, program, value string) {
+	var words []field
+	for _, word := range quotedWords(strings.ReplaceAll(value, "\x1f", " "), " \t\n") {
+		words = append(words, field{text: word})
 	}
-	b := &splitter{ifs: " \t\n"}
-	b.split(v.list[0])
-	b.end()
-	return slices.Concat(fields[:1], b.fields, fields[1:])
+	if program == "make" {
+		for _, word := range words {
+			w.recipes(sh, word.text)
+		}
+	}
+	w.interpreter(sh, program, append(words, field{text: value}), unread)
+	w.codeIn(sh, program, words)
+	w.options(sh, program, words)
+}
+
+// loaded follows a file that a program loads because a variable names it.
+func (w *walker) loaded(sh *shell, name, kind, file string) {
+	if kind == "" {
+		w.expanded(sh, file)
+	}
+	text := w.file(sh, field{text: file}, unread)
+	program, flags := strings.CutPrefix(kind, "--")
+	switch {
+	case text == "":
+	case open(text):
+		w.give(name, "it names code that is only known when it runs")
+	case kind == "":
+		w.code(sh.child(), text, unread)
+	case kind == "make":
+		w.recipes(sh, text)
+	case flags:
+		w.flagged(sh, program, text)
+	default:
+		w.calls(sh, languages[kind], text)
+	}
+}
+
+// put sets a variable of a shell that a command sets, and follows what runs in it.
+func (w *walker) put(sh *shell, name, value string) {
+	sh.set(name, value)
+	w.codeSetting(sh, name, value)
 }
