@@ -256,6 +256,45 @@ func TestExportAsStream(t *testing.T) {
 	}
 }
 
+// TestExportNeverClosed: a far end that does not confirm export/close keeps nobody from
+// what it has sent, nor from the next export, nor from letting go.
+func TestExportNeverClosed(t *testing.T) {
+	f := newFar(ourCaps...)
+	f.on(wire.MethodExportStream, func(context.Context, *wire.Request) (wire.Response, error) {
+		return wire.Response{Stream: io.NopCloser(strings.NewReader("all")), Size: 3}, nil
+	})
+	hang := make(chan struct{})
+	defer close(hang)
+	f.on(wire.MethodExportClose, func(context.Context, *wire.Request) (wire.Response, error) {
+		<-hang // whatever is cancelled
+		return wire.Response{}, nil
+	})
+	e := open(t, f, binding(), Options{CancelGrace: 10 * time.Minute})
+	for range 2 {
+		r, err := e.Export(t.Context(), "t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); err != nil || string(got) != "all" {
+			t.Errorf("%q, %v", got, err)
+		}
+		start := time.Now()
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		// Without the courtesy's own limit it is the grace's ten minutes.
+		if took := time.Since(start); took > time.Minute {
+			t.Errorf("closing took %s", took)
+		}
+	}
+	if n := f.asked(wire.MethodExportClose); n != 2 {
+		t.Errorf("%d of 2 exports were closed", n)
+	}
+	if n := e.closing.Load(); n != 2 {
+		t.Errorf("%d ends are awaited", n)
+	}
+}
+
 func TestExportInChunks(t *testing.T) {
 	full := bytes.Repeat([]byte("0123456789abcdef"), wire.ExportChunk/16)
 	for name, test := range map[string]struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
@@ -67,17 +68,42 @@ func (x *export) Close() error {
 }
 
 // release tells the far end that the snapshot is not needed any more. It does so
-// after ctx has ended, too.
+// after ctx has ended, too. A far end that does not confirm it soon is not waited for.
 func (x *export) release() error {
 	if x.c.Err() != nil {
 		return nil // the far end lets go of everything with the connection, or when its session ends
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), closeTimeout)
-	defer cancel()
-	if _, err := x.c.Call(ctx, wire.MethodExportClose, wire.Export{Token: x.token}, nil); err != nil {
-		x.e.log.Warn("closing an export", "error", err)
+	closed := x.e.closeExport(x.c, wire.Export{Token: x.token})
+	patience := time.NewTimer(closePatience)
+	defer patience.Stop()
+	select {
+	case <-closed:
+	case <-patience.C:
+		x.e.log.Debug("an export is being closed for long; nobody waits for it")
 	}
 	return nil
+}
+
+// closeExport closes an export, and tells when that is over.
+func (e *Environment) closeExport(c *connection, export wire.Export) <-chan struct{} {
+	over := make(chan struct{})
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.let || e.closing.Load() >= maxClosing {
+		close(over) // it ends with the connection
+		return over
+	}
+	e.closing.Add(1)
+	e.goroutines.Go(func() {
+		defer close(over)
+		defer e.closing.Add(-1)
+		ctx, cancel := context.WithTimeout(e.life, closeTimeout)
+		defer cancel()
+		if _, err := c.Call(ctx, wire.MethodExportClose, export, nil); err != nil && e.life.Err() == nil {
+			e.log.Warn("closing an export", "error", err)
+		}
+	})
+	return over
 }
 
 // chunks reads an export by export/read.

@@ -50,8 +50,13 @@ const (
 	// shutdownTries is how often a worker is asked to end whose connection is lost
 	// before it has: killed once is an accident, twice a decision.
 	shutdownTries = 2
-	// closeTimeout bounds the export/close that ends every export.
-	closeTimeout = 10 * time.Second
+	// closeTimeout bounds the export/close that ends every export, and closePatience how
+	// long anybody waits for that: what was exported is there, and all that an export
+	// that stays open costs is room at the far end. maxClosing is how many may be
+	// open so; more are left to the end of the connection.
+	closeTimeout  = 10 * time.Second
+	closePatience = 2 * time.Second
+	maxClosing    = 64
 
 	// maxTracked is from how many processes on those that have ended are
 	// forgotten, and sweepEvery how many come in between two looks for them.

@@ -104,6 +104,8 @@ type Environment struct {
 
 	deadlines deadlines // of requests
 
+	closing atomic.Int32 // exports whose end the far end has not confirmed yet
+
 	b backends.Binding // does not change once Open has returned
 
 	mu      sync.Mutex
