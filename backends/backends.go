@@ -71,6 +71,19 @@ type Environment interface {
 	Shutdown(ctx context.Context) error
 }
 
+// Forgetter is an Environment that outlives its sessions where it is shared, and keeps
+// things of each: records and output of processes, temporary files, snapshots.
+type Forgetter interface {
+	// Forget is Shutdown, and then removes what is kept of this session, and nothing
+	// of another one's. The error may say that something of it could not be
+	// removed. It may take [ForgetTime] longer.
+	Forget(ctx context.Context) error
+}
+
+// ForgetTime is how long a Forgetter may take beyond a shutdown: temporary files may
+// be very many.
+const ForgetTime = 30 * time.Second
+
 // Processes are the background processes of one session in one environment.
 type Processes interface {
 	Start(ctx context.Context, r tool.StartRequest) (tool.Process, error)

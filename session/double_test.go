@@ -34,9 +34,12 @@ type world struct {
 	waiting chan struct{}
 	// shutdownErr is what Shutdown fails with.
 	shutdownErr, removeErr error
-	noFiles                bool     // environments offer no FileSystem
-	exported               []string // tokens, in the order of their fetching
-	loseExports            int      // how many of the next snapshots are gone before they are fetched
+	// forgetErr is what Forget fails with, after the session's part was ended.
+	forgetErr   error
+	forgotten   []string // sessions, in the order in which environments forgot them
+	noFiles     bool     // environments offer no FileSystem
+	exported    []string // tokens, in the order of their fetching
+	loseExports int      // how many of the next snapshots are gone before they are fetched
 	// away are the profiles whose environments cannot be reached, and how that is told.
 	away   map[string]error
 	pruned backends.PruneOptions // the last
@@ -409,6 +412,18 @@ func (e *doubleEnvironment) Shutdown(context.Context) error {
 		e.send(backends.Event{Process: &tool.ProcessEvent{Type: tool.EventStopped, Cause: tool.CauseRequestedStop, Process: p}})
 	}
 	return err
+}
+
+func (e *doubleEnvironment) Forget(ctx context.Context) error {
+	if err := e.Shutdown(ctx); err != nil {
+		return err
+	}
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	if e.w.forgetErr == nil {
+		e.w.forgotten = append(e.w.forgotten, e.b.Session)
+	}
+	return e.w.forgetErr
 }
 
 func (e *doubleEnvironment) Stat(_ context.Context, path string) (backends.FileInfo, error) {

@@ -188,27 +188,6 @@ func TestDividedDeletedOnFullDisk(t *testing.T) {
 	}
 }
 
-// A session that is deleted while its part of a shared environment was ended, with
-// others in it, needs not reach that again.
-func TestDeleteOfEndedPart(t *testing.T) {
-	r := newRig(t)
-	s := r.start()
-	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "both"})
-	w := s.open(session.OpenRequest{Workspace: r.folder, Profile: "both"})
-	if _, err := s.Close(t.Context(), v.ID); err != nil {
-		t.Fatal(err)
-	}
-	r.world.set(func() {
-		r.world.away = map[string]error{"both": tool.Errorf(tool.BackendUnavailable, "no way there")}
-	})
-	if _, err := s.Delete(t.Context(), v.ID, false); err != nil {
-		t.Error(err)
-	}
-	if !r.world.has(w.EnvironmentID) {
-		t.Error("the other's environment went with it")
-	}
-}
-
 // wantPlace fails unless the error is about the environment, in these words.
 func wantPlace(t *testing.T, err error, profile string, words ...string) {
 	t.Helper()

@@ -76,7 +76,8 @@ func (p *place) removeUnfinished(ctx context.Context) error {
 // reach connects to an environment that is only opened to be ended. One that is
 // gone is nil and no error.
 func (p *place) reach(ctx context.Context, backend backends.Backend, b backends.Binding) (backends.Environment, error) {
-	// Its processes have their variables already.
+	// Its processes have their variables already, and nobody will use its packs.
+	b.Packs = nil
 	env, err := backend.Open(ctx, b, nil)
 	if tool.KindOf(err) == tool.EnvironmentLost {
 		return nil, nil
@@ -88,12 +89,16 @@ func (p *place) reach(ctx context.Context, backend backends.Backend, b backends.
 }
 
 // shut ends the session's processes and worker. The last events still reach
-// the sink.
-func (p *place) shut(ctx context.Context, env backends.Environment) error {
-	ctx, cancel := context.WithTimeout(ctx, p.saved.Profile.ShutdownTimeout)
+// the sink. With forget the environment is to keep nothing of the session, if it can.
+func (p *place) shut(ctx context.Context, env backends.Environment, forget bool) error {
+	end, limit := env.Shutdown, p.saved.Profile.ShutdownTimeout
+	if forgetter, ok := env.(backends.Forgetter); ok && forget {
+		end, limit = forgetter.Forget, limit+backends.ForgetTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	// What is gone already needs no end.
-	if err := env.Shutdown(ctx); err != nil && tool.KindOf(err) != tool.EnvironmentLost {
+	if err := end(ctx); err != nil && tool.KindOf(err) != tool.EnvironmentLost {
 		return known(err)
 	}
 	p.release()
@@ -161,7 +166,7 @@ type ending struct {
 	keep bool
 	// closed has closed sessions count as bound, since they may come back.
 	closed bool
-	// forget is as in remove.
+	// forget is as in remove, and has an environment that stays forget the session.
 	forget bool
 }
 
@@ -173,15 +178,16 @@ func (p *place) endPart(ctx context.Context, env backends.Environment, b backend
 		return known(err)
 	}
 	kept := how.keep || others
-	if env == nil && kept && !p.saved.Ended {
-		// Its worker may still run processes: it has to be reached to end them.
+	if env == nil && kept && (!p.saved.Ended || how.forget) {
+		// Its worker may still run processes: it has to be reached to end them. So has
+		// what the environment keeps of the session, to be forgotten.
 		env, err = p.reach(ctx, backend, b)
 		if err != nil {
 			return err
 		}
 	}
 	if env != nil {
-		if err := p.shut(ctx, env); err != nil {
+		if err := p.shut(ctx, env, kept && how.forget); err != nil {
 			return err
 		}
 	}

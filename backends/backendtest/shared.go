@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
@@ -17,6 +18,7 @@ func sharedTests() []test {
 		{name: "SharedFiles", needs: needShared, closed: true, run: testSharedFiles},
 		{name: "SharedSuccessor", needs: needShared, closed: true, run: testSharedSuccessor},
 		{name: "SharedProcesses", needs: needShared | needShell, closed: true, run: testSharedProcesses},
+		{name: "SharedForgotten", needs: needShared | needShell, closed: true, run: testSharedForgotten},
 		{name: "SharedSignals", needs: needShared | needShell | needLandlock, closed: true, run: testSharedSignals},
 	}
 }
@@ -299,6 +301,44 @@ func testSharedProcesses(one *world) {
 	one.counts(p.ID, offset, 20)
 	one.stop(p.ID)
 	one.dead("pid")
+}
+
+// testSharedForgotten: an environment that goes on keeps nothing of a session that it
+// was told to forget, whose worker had ended before; and all of another one's.
+func testSharedForgotten(one *world) {
+	two := pair(one)
+	keep := func(w *world) string {
+		w.Helper()
+		w.stop(w.start(tool.StartRequest{Command: "echo kept; exec sleep 300"}).ID)
+		return strings.TrimSpace(w.sh(`touch "$TMPDIR/kept" && echo "$TMPDIR"`))
+	}
+	kept, forgotten := keep(one), keep(two)
+	if kept == forgotten {
+		one.Fatalf("both have the temporary directory %s", kept)
+	}
+	two.part()
+	two.backend, two.shut = two.h.Backend(two.T), true
+	two.open()
+	forgetter, ok := two.env.(backends.Forgetter)
+	if !ok {
+		two.Fatal("it cannot forget")
+	}
+	if err := forgetter.Forget(two.Context()); err != nil {
+		two.Fatal(describe(err))
+	}
+	if got := one.sh(fmt.Sprintf("ls -d '%s' '%s/kept' 2>/dev/null || true", path.Dir(forgotten), kept)); strings.TrimSpace(got) != kept+"/kept" {
+		one.Errorf("there are %q", got)
+	}
+	if list, err := one.env.Processes().List(one.Context()); err != nil || len(list) != 1 {
+		one.Errorf("%d processes, %v", len(list), describe(err))
+	}
+	// It may come back, to nothing.
+	two.part()
+	two.backend, two.shut = two.h.Backend(two.T), false
+	two.open()
+	if list, err := two.env.Processes().List(two.Context()); err != nil || len(list) != 0 {
+		two.Errorf("%d processes, %v", len(list), describe(err))
+	}
 }
 
 // testSharedSignals: where the kernel can see to it, a command cannot signal

@@ -39,6 +39,7 @@ type perCall struct {
 var (
 	_ backends.Environment = (*perCall)(nil)
 	_ backends.FileSystem  = (*perCall)(nil)
+	_ backends.Forgetter   = (*perCall)(nil)
 )
 
 func newPerCall(files *remote.Environment, h *host, b backends.Binding) *perCall {
@@ -253,6 +254,11 @@ func (e *perCall) Detach(ctx context.Context) error {
 // Shutdown is Detach, and ends the worker that serves the files.
 func (e *perCall) Shutdown(ctx context.Context) error {
 	return errors.Join(e.finish(ctx), e.spool.close(), e.files.Shutdown(ctx))
+}
+
+// Forget is Shutdown, and has that worker keep nothing of the session.
+func (e *perCall) Forget(ctx context.Context) error {
+	return errors.Join(e.finish(ctx), e.spool.close(), e.files.Forget(ctx))
 }
 
 // finish ends the calls and waits for the removal of their containers.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
 )
@@ -51,9 +52,23 @@ func (e *Environment) detach(ctx context.Context) error {
 // exits. It then detaches. An environment that is gone already has nothing to
 // end.
 func (e *Environment) Shutdown(ctx context.Context) error {
+	return e.endWorker(ctx, wire.Shutdown{})
+}
+
+// Forget is Shutdown, and after it the environment keeps nothing of the session: the
+// worker removes that too, for which there are [backends.ForgetTime] more. One that is
+// too old to announce it is not asked to, and leaves it.
+func (e *Environment) Forget(ctx context.Context) error {
+	return e.endWorker(ctx, wire.Shutdown{Forget: true})
+}
+
+func (e *Environment) endWorker(ctx context.Context, ask wire.Shutdown) error {
 	budget := e.b.Profile.ShutdownTimeout
 	if budget <= 0 {
 		budget = DefaultShutdownBudget
+	}
+	if ask.Forget {
+		budget += backends.ForgetTime
 	}
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
@@ -62,9 +77,9 @@ func (e *Environment) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	if err == nil {
-		err = e.shutdown(ctx, c, budget)
+		err = e.shutdown(ctx, c, ask, budget)
 		for try := 1; try < shutdownTries && errors.Is(err, errCut); try++ {
-			err = e.shutdownAgain(ctx, budget)
+			err = e.shutdownAgain(ctx, ask, budget)
 		}
 	} else if ctx.Err() != nil {
 		err = &tool.Error{
@@ -93,17 +108,17 @@ var errCut = errors.New("the connection was lost before the worker had ended")
 // shutdownAgain asks over a connection of its own: the worker that was asked may
 // have been killed, and what it ran must still be found and ended. Nobody else
 // connects any more.
-func (e *Environment) shutdownAgain(ctx context.Context, budget time.Duration) error {
+func (e *Environment) shutdownAgain(ctx context.Context, ask wire.Shutdown, budget time.Duration) error {
 	c, _, err := e.try(ctx, againConnect)
 	if err != nil {
 		return about("ending the worker", err)
 	}
-	return errors.Join(e.shutdown(ctx, c, budget), c.Close())
+	return errors.Join(e.shutdown(ctx, c, ask, budget), c.Close())
 }
 
 // shutdown asks the worker to end. One that cannot be asked ends with its
 // connection.
-func (e *Environment) shutdown(ctx context.Context, c *connection, budget time.Duration) error {
+func (e *Environment) shutdown(ctx context.Context, c *connection, ask wire.Shutdown, budget time.Duration) error {
 	quiet, cancel := context.WithTimeout(ctx, quiesceTimeout)
 	defer cancel()
 	if err := c.Quiesce(quiet); err != nil {
@@ -119,7 +134,8 @@ func (e *Environment) shutdown(ctx context.Context, c *connection, budget time.D
 			_ = c.Close() // its loss is what the call says
 		}
 	})()
-	_, err := c.Call(ctx, wire.MethodShutdown, wire.Shutdown{}, nil)
+	ask.Forget = ask.Forget && c.Has(wire.CapForget)
+	_, err := c.Call(ctx, wire.MethodShutdown, ask, nil)
 	switch {
 	case err == nil:
 		return nil

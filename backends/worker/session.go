@@ -276,6 +276,14 @@ func (o *session) close(ctx context.Context, remove bool) error {
 	return nil
 }
 
+// forget removes what is kept of the session, which is closed.
+func (o *session) forget() error {
+	if o == nil || o.temporary {
+		return nil // it never was, or is gone
+	}
+	return forgetSession(o.state, o.binding.Session)
+}
+
 // letGo undoes open as far as it came.
 func (o *session) letGo(ctx context.Context) error {
 	var err error

@@ -74,7 +74,7 @@ func (s *server) serveStdio() error {
 	stream := &stdio{in: s.o.In, out: s.o.Out, ended: func() { s.end(nil) }}
 	err := s.serve(stream, nil)
 	s.end(nil)
-	return errors.Join(err, s.cleanUp(s.bound().removeOnExit()))
+	return errors.Join(err, s.cleanUp(s.bound().removeOnExit(), false))
 }
 
 func (s *server) serveSocket() (err error) {
@@ -94,7 +94,7 @@ func (s *server) serveSocket() (err error) {
 	if err != nil {
 		return err
 	}
-	s.listen(listener, nil)
+	s.listen(listener)
 	if s.o.Ready != nil {
 		if err := s.o.Ready(); err != nil {
 			s.end(fmt.Errorf("say that the worker listens: %w", err))
@@ -107,7 +107,7 @@ func (s *server) serveSocket() (err error) {
 
 	why := context.Cause(s.life)
 	remove := s.bound().removeOnExit() || s.o.RemoveWhenIdle && s.o.Site == "" && errors.Is(why, ErrIdle)
-	if err := s.cleanUp(remove); err != nil {
+	if err := s.cleanUp(remove, false); err != nil {
 		return err
 	}
 	if errors.Is(why, context.Canceled) {
