@@ -90,6 +90,17 @@ func (f *follower) tell(s Session) {
 	f.m.sink.SessionChanged(s)
 }
 
+// note notes that somebody was answered so about a session that is not this service's:
+// what becomes of it from there on is told.
+func (f *follower) note(s Session) {
+	own, _ := f.m.has(s.ID)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.told != nil && !own {
+		f.told[s.ID] = aspectOf(s)
+	}
+}
+
 // removed tells the sink that this service has deleted a session.
 func (f *follower) removed(id string) {
 	f.mu.Lock()

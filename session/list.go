@@ -18,7 +18,9 @@ func (m *Manager) Get(_ context.Context, id string) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	return m.describeListed(store.Listed{ID: id, Session: saved}), nil
+	s := m.describeListed(store.Listed{ID: id, Session: saved})
+	m.follow.note(s)
+	return s, nil
 }
 
 // List returns the sessions of the state directory, newest use first, those of
@@ -42,6 +44,7 @@ func (m *Manager) List(_ context.Context, f Filter) ([]Session, error) {
 			s = m.describeListed(entry)
 		}
 		if f.matches(s) {
+			m.follow.note(s)
 			all = append(all, s)
 		}
 	}

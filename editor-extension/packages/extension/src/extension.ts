@@ -93,7 +93,9 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
       // Nor does a session that another window has tell what runs in it.
       const unknown = caisson.sessions
         .list()
-        .some((s) => s.state === "failed" && caisson.sessions.isUsed(s.id));
+        .some(
+          (s) => (s.state === "failed" || s.heldBy !== undefined) && caisson.sessions.isUsed(s.id),
+        );
       processView.message = unknown ? notKnown : "";
     }),
     vscode.workspace.registerFileSystemProvider(artifactScheme, artifactFiles, {

@@ -221,6 +221,91 @@ describe("Sessions", () => {
     await service.stop();
   });
 
+  it("follows what another window does with a session", async () => {
+    let sessions!: Sessions;
+    const { service, services } = testService([opening([session("s2", { state: "bound" })])], {
+      listen: (c) => sessions.listen(c),
+    });
+    sessions = new Sessions(service, new TestMemory(), () => [folder]);
+    await sessions.ready();
+    const tell = (over: Partial<Session>) =>
+      services[0]?.notify("session/changed", { session: session("s2", over) });
+    tell({ state: "bound", heldBy: 42 });
+    await eventually(() => sessions.get("s2")?.heldBy === 42);
+    tell({ state: "closed" });
+    await eventually(() => sessions.get("s2")?.state === "closed");
+    expect(sessions.get("s2")?.heldBy).toBeUndefined();
+    services[0]?.notify("session/removed", { sessionId: "s2" });
+    await eventually(() => sessions.get("s2") === undefined);
+    // It is none of this window's: nothing was done about it.
+    expect(services[0]?.askedFor("session/open")).toEqual([]);
+    await service.stop();
+  });
+
+  it("takes its own session up when the window that has it gives it up", async () => {
+    const memory = new TestMemory();
+    await memory.update("caisson.sessions", {
+      [folder]: { id: "s1", profile: "local", backend: "local" },
+    });
+    let sessions!: Sessions;
+    let holder: number | undefined = 42;
+    const held = () =>
+      session("s1", { state: "bound", ...(holder === undefined ? {} : { heldBy: holder }) });
+    const { service, services } = testService(
+      [
+        {
+          "session/list": () => ({ sessions: [held()] }),
+          "session/get": () => ({ session: held() }),
+          "session/open": () => {
+            if (holder !== undefined) {
+              throw new ResponseError(-32011, "held", { kind: "sessionBusy", retryable: true });
+            }
+            return { session: held(), resumed: true };
+          },
+        },
+      ],
+      { listen: (c) => sessions.listen(c) },
+    );
+    sessions = new Sessions(service, memory, () => [folder]);
+    let opened = 0;
+    sessions.onDidOpen(() => void opened++);
+    await sessions.ready();
+    // Who has it is known, and that it has failed nobody says.
+    expect(sessions.ofFolder(folder)).toMatchObject({ state: "bound", heldBy: 42 });
+    expect(opened).toBe(0);
+    holder = undefined;
+    services[0]?.notify("session/changed", { session: held() });
+    await eventually(() => opened === 1);
+    expect(sessions.ofFolder(folder)?.heldBy).toBeUndefined();
+    await service.stop();
+  });
+
+  it("takes up at once what was given up in just that moment", async () => {
+    const memory = new TestMemory();
+    await memory.update("caisson.sessions", {
+      [folder]: { id: "s1", profile: "local", backend: "local" },
+    });
+    let asked = 0;
+    const bound = session("s1", { state: "bound" });
+    const { service } = testService([
+      {
+        "session/list": () => ({ sessions: [bound] }),
+        "session/get": () => ({ session: bound }),
+        "session/open": () => {
+          if (++asked === 1) {
+            throw new ResponseError(-32011, "held", { kind: "sessionBusy", retryable: true });
+          }
+          return { session: bound, resumed: true };
+        },
+      },
+    ]);
+    const sessions = new Sessions(service, memory, () => [folder]);
+    await sessions.ready();
+    expect(asked).toBe(2);
+    expect(sessions.get("s1")?.state).toBe("bound");
+    await service.stop();
+  });
+
   it("gives the session of an id, and no other one in its place", async () => {
     const { service, services } = testService([opening([session("s1", { state: "bound" })])]);
     const sessions = new Sessions(service, new TestMemory(), () => [folder]);

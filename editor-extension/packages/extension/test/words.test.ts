@@ -61,6 +61,11 @@ describe("words", () => {
     expect(stateOf({ state }, service)).toBe(text);
   });
 
+  it("tells who has a session that is open elsewhere, whatever was saved of it", () => {
+    expect(stateOf({ state: "bound", heldBy: 42 }, "running")).toBe("in use elsewhere (pid 42)");
+    expect(stateOf({ state: "bound", heldBy: 42 }, "failed")).toBe("service down");
+  });
+
   it("dumps bytes", () => {
     expect(dump(new Uint8Array([0x41, 0x00, 0xff]))).toBe(
       `00000000  41 00 ff                 ${" ".repeat(23)}  |A..|\n`,

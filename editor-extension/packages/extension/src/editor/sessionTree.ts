@@ -48,13 +48,21 @@ export class SessionTree implements vscode.TreeDataProvider<Session> {
       .filter((word) => word !== "")
       .join(" · ");
     item.iconPath = new vscode.ThemeIcon(...iconOf(session, service));
-    item.contextValue = `session.${session.state === "closed" ? "closed" : "open"}${here ? ".here" : ""}`;
+    item.contextValue = `session.${standing(session)}${here ? ".here" : ""}`;
     item.tooltip = tooltip(session, service);
     item.accessibilityInformation = {
       label: `Session of ${folderName(session)}, ${item.description}`,
     };
     return item;
   }
+}
+
+/** What can be done with a session here, for the menus. */
+function standing(session: Session): "closed" | "elsewhere" | "open" {
+  if (session.heldBy !== undefined) {
+    return "elsewhere";
+  }
+  return session.state === "closed" ? "closed" : "open";
 }
 
 /** A session by the name of its folder, or its id where it has none. */
@@ -69,6 +77,9 @@ export function folderName(session: Session): string {
 function tooltip(session: Session, service: ServiceState["is"]): string {
   return [
     `${session.profile} (${session.backend}), ${stateOf(session, service)}`,
+    session.heldBy === undefined
+      ? ""
+      : "Another window or program has it open. It can be used here when that one has closed it or has ended.",
     session.error === undefined ? "" : sentence(session.error),
     session.workspace === null ? "" : vscode.Uri.parse(session.workspace).fsPath,
     session.root === "" ? "" : `Root: ${session.root}`,
@@ -87,6 +98,9 @@ function iconOf(
 ): [icon: string, color?: vscode.ThemeColor] {
   if (service !== "running") {
     return [service === "starting" ? "sync" : "debug-disconnect"];
+  }
+  if (session.heldBy !== undefined) {
+    return ["lock"];
   }
   switch (session.state) {
     case "ready":

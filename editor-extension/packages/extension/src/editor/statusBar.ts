@@ -64,11 +64,14 @@ export class StatusBar implements vscode.Disposable {
       return;
     }
     const word = session === undefined ? "not connected" : stateOf(session, state.is);
-    if (session?.state === "failed") {
+    const elsewhere = session?.heldBy !== undefined;
+    if (session?.state === "failed" || elsewhere) {
       this.item.backgroundColor = new vscode.ThemeColor("statusBarItem.warningBackground");
     }
-    this.set(`${icon(session?.state, state.is)} ${known.profile}`, word, [
+    const shown = elsewhere && state.is === "running" ? "$(lock)" : icon(session?.state, state.is);
+    this.set(`${shown} ${known.profile}`, word, [
       `Environment: ${known.profile} (${known.backend}), ${word}`,
+      elsewhere ? "Another window or program has its session open." : "",
       session?.error === undefined ? "" : sentence(session.error),
       session?.root ? `Its files: ${session.root}` : "",
       isolation(known),

@@ -5,6 +5,7 @@ import { type Edited, Line } from "../model/line.js";
 import { follow } from "../model/output.js";
 import { idOf, isAlive } from "../model/processes.js";
 import { note, TerminalText } from "../model/terminalText.js";
+import { Typing, type Writing } from "../model/typing.js";
 import { bytes, nameOf, status } from "../model/words.js";
 import { serviceError } from "../service/errors.js";
 
@@ -64,19 +65,25 @@ class ProcessTerminal implements vscode.Pseudoterminal {
   readonly onDidWrite = this.written.event;
   private text = new TextDecoder("utf-8");
   private screened = new TerminalText();
-  private readonly keyboard = new TextEncoder();
   private readonly disposables: vscode.Disposable[] = [this.written];
   private readonly line = new Line();
   private alive: boolean;
   private lastSize = "";
-  /** Writes go one after the other: keys must not overtake each other. */
-  private writes: Promise<unknown> = Promise.resolve();
+  private readonly typing: Typing;
+  /** Sizes follow one another, and wait for nothing that is typed. */
+  private resizes: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly caisson: Caisson,
     private readonly process: Process,
   ) {
     this.alive = isAlive(process);
+    this.typing = new Typing({
+      write: (text) => this.write(text),
+      end: () => caisson.service.request("process/closeStdin", idOf(process)),
+      signal: (name) => caisson.processes.signal(process, name),
+      note: (text) => this.note(text),
+    });
   }
 
   open(size: vscode.TerminalDimensions | undefined): void {
@@ -151,7 +158,7 @@ class ProcessTerminal implements vscode.Pseudoterminal {
       return;
     }
     if (this.process.tty) {
-      this.send(keys);
+      this.typing.keys(keys);
       return;
     }
     this.line.type(keys).forEach((edited) => {
@@ -163,30 +170,26 @@ class ProcessTerminal implements vscode.Pseudoterminal {
   private edited({ echo, sent, asked }: Edited): void {
     this.written.fire(echo);
     if (sent !== undefined) {
-      this.send(sent);
+      this.typing.text(sent);
     }
     if (asked === "interrupt") {
-      this.ask(() => this.caisson.processes.signal(this.process, "SIGINT"));
+      this.typing.interrupt("SIGINT");
     } else if (asked === "end") {
-      this.ask(() => this.caisson.service.request("process/closeStdin", idOf(this.process)));
+      this.typing.end();
     }
   }
 
-  private send(text: string): void {
-    const data = Buffer.from(this.keyboard.encode(text)).toString("base64");
-    this.ask(() =>
-      this.caisson.service.request("process/write", {
-        ...idOf(this.process),
-        data,
-        encoding: "base64",
-      }),
-    );
-  }
-
-  private ask(request: () => Promise<unknown>): void {
-    this.writes = this.writes.then(request).catch((thrown) => {
-      this.note(serviceError(thrown).message);
-    });
+  private write(text: string): Writing {
+    const cancelling = new vscode.CancellationTokenSource();
+    const params = {
+      ...idOf(this.process),
+      data: Buffer.from(text).toString("base64"),
+      encoding: "base64" as const,
+    };
+    const done = this.caisson.service
+      .request("process/write", params, { token: cancelling.token })
+      .finally(() => cancelling.dispose());
+    return { done, cancel: () => cancelling.cancel() };
   }
 
   setDimensions({ columns, rows }: vscode.TerminalDimensions): void {
@@ -195,16 +198,14 @@ class ProcessTerminal implements vscode.Pseudoterminal {
       return;
     }
     this.lastSize = size;
-    this.ask(() =>
-      this.caisson.service.request("process/resize", {
-        ...idOf(this.process),
-        cols: columns,
-        rows,
-      }),
-    );
+    const params = { ...idOf(this.process), cols: columns, rows };
+    this.resizes = this.resizes
+      .then(() => this.caisson.service.request("process/resize", params))
+      .catch((thrown) => this.note(serviceError(thrown).message));
   }
 
   close(): void {
+    this.typing.dispose();
     this.following?.dispose();
     for (const d of this.disposables) {
       d.dispose();

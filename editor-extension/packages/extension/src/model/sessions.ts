@@ -12,6 +12,9 @@ const rememberedKey = "caisson.sessions";
 /** Where Memory keeps which sessions had an environment in the window. */
 const heldKey = "caisson.open";
 
+/** How often a session is taken up that its other owner seems to give up just then. */
+const takeUpAttempts = 3;
+
 /** A session of a folder as it is remembered: enough to show before anything runs. */
 export interface Remembered {
   id: string;
@@ -255,10 +258,7 @@ export class Sessions implements Disposable {
     const { left } = await this.ending(id, "deleted", () =>
       this.service.request("session/delete", params),
     );
-    this.all.delete(id);
-    this.release(id);
-    this.forget(id);
-    this.changed.fire(undefined);
+    this.drop(id); // the service has told it, unless it is an old one
     return left;
   }
 
@@ -286,7 +286,31 @@ export class Sessions implements Disposable {
 
   /** Registers what a new connection tells of sessions. */
   listen(connection: Connection): void {
-    connection.onNotification("session/changed", ({ session }) => this.put(session));
+    connection.onNotification("session/changed", ({ session }) => this.told(connection, session));
+    connection.onNotification("session/removed", ({ sessionId }) => this.drop(sessionId));
+  }
+
+  /** Takes what the service tells of a session, which may be another window's. */
+  private told(connection: Connection, session: Session): void {
+    const waited = this.all.get(session.id)?.heldBy !== undefined;
+    if (session.heldBy !== undefined) {
+      this.taken.delete(session.id);
+    }
+    this.put(session);
+    if (waited && session.heldBy === undefined && this.isUsed(session.id)) {
+      // Whoever had it has given it up: it is this window's again.
+      this.resuming = this.resuming.then(() => this.takeUpAll(connection, [session.id]));
+    }
+  }
+
+  /** There is no such session any more, whoever deleted it. */
+  private drop(id: string): void {
+    if (this.all.delete(id)) {
+      this.taken.delete(id);
+      this.release(id);
+      this.forget(id);
+      this.changed.fire(undefined);
+    }
   }
 
   /** Asks the service for all sessions. */
@@ -331,7 +355,11 @@ export class Sessions implements Disposable {
    * Opens a session of this window without its environment, which the first use
    * connects: so its processes can be listed, and nothing is made by a mere look.
    */
-  private async takeUp(connection: Connection, session: Session): Promise<void> {
+  private async takeUp(
+    connection: Connection,
+    session: Session,
+    attempts = takeUpAttempts,
+  ): Promise<void> {
     try {
       const result = await connection.request("session/open", {
         sessionId: session.id,
@@ -348,6 +376,16 @@ export class Sessions implements Disposable {
         this.release(session.id);
         return;
       }
+      if (kind === "sessionBusy") {
+        const now = await this.lookAt(connection, session.id);
+        if (now?.heldBy !== undefined) {
+          this.put(now); // which says who has it; it is told when that is over
+          return;
+        }
+        if (now !== undefined && attempts > 1) {
+          return this.takeUp(connection, now, attempts - 1); // it was given up just now
+        }
+      }
       this.put({
         ...session,
         state: "failed",
@@ -357,6 +395,14 @@ export class Sessions implements Disposable {
           ...(hint === undefined ? {} : { hint }),
         },
       });
+    }
+  }
+
+  private async lookAt(connection: Connection, sessionId: string): Promise<Session | undefined> {
+    try {
+      return (await connection.request("session/get", { sessionId })).session;
+    } catch {
+      return undefined; // The error before says what is wrong.
     }
   }
 

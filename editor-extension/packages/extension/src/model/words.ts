@@ -80,12 +80,18 @@ export function nameOf(process: Process): string {
  * The state of a session, for people. What a service said that does not run any more
  * is not known to be so.
  */
-export function stateOf(session: Pick<Session, "state">, service: ServiceState["is"]): string {
+export function stateOf(
+  session: Pick<Session, "state" | "heldBy">,
+  service: ServiceState["is"],
+): string {
   if (service === "silent") {
     return "service not answering";
   }
   if (service !== "running") {
     return service === "starting" ? "service starting" : "service down";
+  }
+  if (session.heldBy !== undefined) {
+    return `in use elsewhere (pid ${session.heldBy})`;
   }
   switch (session.state) {
     case "bound":
