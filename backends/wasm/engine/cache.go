@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/tetratelabs/wazero"
 
@@ -45,23 +47,25 @@ func engineVersion() string {
 }
 
 // openCache opens the cache in dir, which it makes 0700. A directory that is not
-// the user's alone is refused.
+// the user's alone is refused; what is in it and cannot be of use is removed.
 func openCache(dir string) (*cache, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	dir = filepath.Join(dir, CacheVersion())
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	for _, d := range []string{filepath.Dir(dir), dir} {
-		info, err := os.Lstat(d)
-		if err != nil {
+	if err := isPrivate(dir); err != nil {
+		return nil, fmt.Errorf("%s is not used as a cache of machine code: %w", dir, err)
+	}
+	dir = filepath.Join(dir, CacheVersion())
+	if err := isPrivate(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := discard(dir); err != nil {
 			return nil, err
 		}
-		if err := private(info); err != nil {
-			return nil, fmt.Errorf("%s is not used as a cache of machine code: %w", d, err)
-		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
 	}
 	if err := removeOthers(dir); err != nil {
 		return nil, err
@@ -73,18 +77,77 @@ func openCache(dir string) (*cache, error) {
 	return &cache{dir: dir, code: code}, nil
 }
 
-// removeOthers removes what is neither a file nor a directory from a cache: a pipe
-// would be waited for when it is read, and a link may lead to one.
-func removeOthers(dir string) error {
-	return filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && !d.Type().IsRegular() {
-			err = os.Remove(file)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // another process was first
-		}
+// isPrivate refuses what is not a directory of the user's alone.
+func isPrivate(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
 		return err
+	}
+	return private(info)
+}
+
+// isCode reports whether a name in a cache is that of the directory in which the engine
+// keeps machine code: there is no other directory.
+func isCode(name string) bool { return strings.HasPrefix(name, "wazero-") }
+
+// removeOthers removes what neither we nor the engine have put into a cache: a pipe would
+// be waited for when it is read, a link may lead to one, and a directory in the place of
+// a file is never replaced by one.
+func removeOthers(dir string) error {
+	return each(dir, func(file string, d fs.DirEntry, code bool) error {
+		if d.Type().IsRegular() && (code || !isCode(d.Name())) {
+			return nil
+		}
+		return discard(file)
 	})
+}
+
+// each calls f with what is in a cache, and in its directories of machine code, which it
+// is not called with: code says that it is there.
+func each(dir string, f func(file string, d fs.DirEntry, code bool) error) error {
+	kept, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, d := range kept {
+		file := filepath.Join(dir, d.Name())
+		if !d.IsDir() || !isCode(d.Name()) {
+			if err := f(file, d, false); err != nil {
+				return err
+			}
+			continue
+		}
+		below, err := os.ReadDir(file)
+		if err != nil { // closed to its own user
+			if err := discard(file); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, d := range below {
+			if err := f(filepath.Join(file, d.Name()), d, true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unusable is how the names begin of what could only be put aside.
+const unusable = "unusable-"
+
+// discard removes something from a cache, whatever it is: a link itself, a directory with
+// all that is in it. One that cannot be removed, since its own user may not look into it,
+// is put aside, where it is in nobody's way.
+func discard(file string) error {
+	err := os.RemoveAll(file)
+	if err == nil || strings.HasPrefix(filepath.Base(file), unusable) {
+		return nil
+	}
+	if aside := os.Rename(file, filepath.Join(filepath.Dir(file), unusable+rand.Text())); aside != nil && !errors.Is(aside, fs.ErrNotExist) {
+		return errors.Join(err, aside)
+	}
+	return nil
 }
 
 // errNotDirectory is something else where a cache should be.
@@ -139,12 +202,7 @@ func (c *cache) store(sum string, metered []byte) error {
 
 // empty removes all that is kept: something of it is damaged, and nobody says what.
 func (c *cache) empty() {
-	_ = filepath.WalkDir(c.dir, func(file string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			_ = os.Remove(file) // what stays fails as it did
-		}
-		return nil
-	})
+	_ = each(c.dir, func(file string, _ fs.DirEntry, _ bool) error { return discard(file) }) // what stays fails as it did
 }
 
 // checkDirectory refuses what is no directory.

@@ -236,8 +236,8 @@ func (c compilation) compile(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.Close(ctx)) }()
 	_, err = r.CompileModule(ctx, metered)
-	if _, file := errors.AsType[*fs.PathError](err); err != nil && !file {
-		kept.empty() // machine code may be there, and be damaged
+	if _, file := errors.AsType[*fs.PathError](err); err != nil && (!file || errors.Is(err, fs.ErrPermission)) {
+		kept.empty() // machine code may be there, and be damaged, or closed to its own user
 		_, err = r.CompileModule(ctx, metered)
 	}
 	if err != nil {
