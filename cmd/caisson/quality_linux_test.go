@@ -55,6 +55,7 @@ func TestQuality(t *testing.T) {
 			"ConnectionCut": testConnectionCut,
 			"ClientGone":    testMadeAfterClient,
 			"Images":        testImages,
+			"ProcessLimit":  testProcessLimit,
 			"Prune":         testPrune,
 			"CleanupError":  testCleanupError,
 			"PerCall":       testPerCall,

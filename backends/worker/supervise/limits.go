@@ -35,6 +35,11 @@ const (
 	killInterval = 20 * time.Millisecond
 	// terminateSlack is what a worker gets beyond its own shutdown budget.
 	terminateSlack = time.Second
+	// workerThreads are on stock in a container's worker: 64 calls of all kinds at once
+	// have it use 16 threads. initThreads are in its first process, which does little at
+	// a time.
+	workerThreads = 16
+	initThreads   = 8
 	// maxLog is the size of a worker's log in bytes beyond which the next worker
 	// moves it aside, and the most that one worker writes.
 	maxLog = 1 << 20

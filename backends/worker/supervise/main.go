@@ -132,6 +132,9 @@ func workerMain(ctx context.Context, args []string) error {
 			return errors.Join(err, pipe.Close())
 		}
 	}
+	if o.Contained {
+		stockThreads(workerThreads)
+	}
 	err = worker.Run(ctx, o)
 	if errors.Is(err, worker.ErrIdle) && o.RemoveWhenIdle && o.Site != "" {
 		if left := site.Leave(context.WithoutCancel(ctx), o.Site); left != nil {
@@ -146,6 +149,7 @@ func initMain(ctx context.Context, args []string) error {
 	if err := parse("init", o.Register, args); err != nil {
 		return err
 	}
+	stockThreads(initThreads)
 	return Init(ctx, o)
 }
 

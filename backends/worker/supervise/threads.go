@@ -1,0 +1,61 @@
+package supervise
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Where a container sees the limit of its processes and threads, in cgroups of version
+// 2 and 1. On a machine itself neither is there.
+var processLimits = []string{"/sys/fs/cgroup", "/sys/fs/cgroup/pids"}
+
+// stockThreads makes threads until there are n that the runtime keeps. A Go program that
+// gets no thread when it needs one ends at once, and commands that use up a container's
+// limit of processes are not to take their worker, or everything, along. Where no limit
+// is seen, or it has little room, there are fewer, or none.
+func stockThreads(n int) {
+	var made, over sync.WaitGroup
+	leave := make(chan struct{})
+	for range min(n, room(processLimits)) {
+		made.Add(1)
+		over.Go(func() {
+			// One that is locked has its thread for itself, also while it waits.
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			made.Done()
+			<-leave
+		})
+	}
+	made.Wait()
+	close(leave)
+	over.Wait()
+}
+
+// room is how many threads may be made on stock: a quarter of what the limit leaves, so
+// that commands have the rest. It is 0 where none of the directories tells a limit.
+func room(dirs []string) int {
+	for _, dir := range dirs {
+		limit, err := os.ReadFile(filepath.Join(dir, "pids.max"))
+		if err != nil {
+			continue
+		}
+		now, err := os.ReadFile(filepath.Join(dir, "pids.current"))
+		if err != nil {
+			continue
+		}
+		most, err := strconv.Atoi(strings.TrimSpace(string(limit)))
+		if err != nil {
+			continue // "max": there is none
+		}
+		used, err := strconv.Atoi(strings.TrimSpace(string(now)))
+		if err != nil {
+			continue
+		}
+		return max(0, most-used) / 4
+	}
+	return 0
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/caisson-dev/caisson/rpc/protocol"
+)
+
+// Commands that use up the processes of their container do not take the worker along:
+// it has the threads that it may come to need, and so has the first process.
+func testProcessLimit(t *testing.T, profile members) {
+	profile["pids_limit"] = 160
+	w := newPlace(t, members{"it": profile}).serve().open("it", "crowded")
+	for pid, want := range map[string]int{"$PPID": 16, "1": 8} {
+		count := w.sh("while read name n; do case $name in Threads:) echo $n; esac; done < /proc/" + pid + "/status")
+		if n, err := strconv.Atoi(strings.TrimSpace(count)); err != nil || n < want {
+			t.Errorf("%s has %q threads: too few are in stock", pid, count)
+		}
+	}
+	bystander := w.background("exec sleep 1000")
+	crowd := w.background("for i in {1..160}; do sleep 1000 & done 2> /dev/null; wait")
+	start := protocol.ProcessStartParams{SessionID: w.session.ID, Command: "exec sleep 1000"}
+	w.until("the limit", func() bool {
+		_, err := w.ProcessStart(w.ctx(), start)
+		return err != nil && w.kind(protocol.KindOverloaded, "a start at the limit", err) != nil
+	})
+	var calls sync.WaitGroup
+	for range 48 {
+		calls.Go(func() {
+			if _, err := w.try("grep", members{"pattern": "any"}); err != nil {
+				t.Errorf("a call at the limit: %s", explain(err))
+			}
+		})
+	}
+	calls.Wait()
+	if p := w.process(bystander.ID); p.Status != protocol.ProcessRunning {
+		t.Errorf("a process is %s, %s", p.Status, p.Reason)
+	}
+	if _, err := w.ProcessStop(w.ctx(), w.named(crowd.ID)); err != nil {
+		t.Errorf("stop what fills the limit: %s", explain(err))
+	}
+	w.sh("true")
+}
