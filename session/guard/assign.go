@@ -90,7 +90,7 @@ func (w *walker) declare(sh *shell, c *syntax.DeclClause) string {
 				export = true
 			}
 			if name, value, ok := strings.Cut(text, "="); ok && syntax.ValidName(name) {
-				sh.set(name, value)
+				w.put(sh, name, value)
 			} else if !known(text) || strings.HasPrefix(text, "-") && strings.Contains(text, "n") {
 				w.give(strings.Join(words, " "), "which variables it sets is not known")
 			}

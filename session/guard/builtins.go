@@ -67,7 +67,7 @@ func (w *walker) builtin(sh *shell, program string, args []field, stdin string) 
 	case "export", "declare", "local", "readonly", "typeset": // by way of a variable or command
 		for _, a := range args {
 			if name, value, ok := strings.Cut(a.text, "="); ok && syntax.ValidName(name) {
-				sh.set(name, value)
+				w.put(sh, name, value)
 				sh.exported[name] = true
 			}
 		}
@@ -77,7 +77,7 @@ func (w *walker) builtin(sh *shell, program string, args []field, stdin string) 
 	case "printf":
 		if len(args) > 2 && args[0].text == "-v" {
 			text, _, _ := strings.Cut(output(sh, program, args[2:], stdin), "\x00")
-			sh.set(args[1].text, text)
+			w.put(sh, args[1].text, text)
 			return "", true
 		}
 	}
@@ -106,6 +106,11 @@ func (w *walker) readBuiltin(sh *shell, program string, args []field, stdin stri
 	sh.forget(texts(args)...)
 	if program == "read" {
 		sh.readInto(args, stdin)
+		for _, a := range args {
+			if syntax.ValidName(a.text) {
+				w.codeSetting(sh, a.text, sh.lookup(a.text))
+			}
+		}
 	} else if program != "getopts" {
 		sh.forget("MAPFILE")
 	}

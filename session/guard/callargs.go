@@ -69,6 +69,8 @@ func (s *callScanner) scan() {
 			continue
 		}
 		switch c := s.text[s.at]; {
+		case s.spaced && lists == 0 && strings.IndexByte(" \t\n", c) >= 0:
+			s.end()
 		case strings.IndexByte(" \t\r", c) >= 0, c == '\n' && (s.brackets || lists > 0):
 		case c == '[' && !s.begun:
 			lists++

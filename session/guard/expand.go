@@ -364,7 +364,7 @@ func (w *walker) operate(sh *shell, p *syntax.ParamExp, text string, set bool) s
 			out = orElse(operand)
 		}
 		if p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull {
-			sh.set(p.Param.Value, out)
+			w.put(sh, p.Param.Value, out)
 		}
 		return out
 	case syntax.ErrorUnset, syntax.ErrorUnsetOrNull:

@@ -8,24 +8,6 @@ import (
 // interpreters are programs of other languages whose programs stand in a word or are read.
 var interpreters = strings.Fields("python perl ruby node nodejs deno bun php lua luajit pwsh powershell pypy tclsh expect osascript rscript julia emacs elixir")
 
-// escapes begin lines that well-known programs give to a shell.
-var escapes = map[string][]string{
-	"ed": {"!", "r !", "w !", "W !", "e !", "E !"}, "red": {"!"}, "less": {"+!", "!"}, "more": {"+!", "!"}, "ftp": {"!"}, "sftp": {"!"}, "lftp": {"!"}, "dc": {"!"}, "gnuplot": {"!", "system "},
-	"gdb":  {"!", "shell ", "pipe ", "| "},
-	"psql": {`\!`}, "mysql": {`\!`, "system "}, "mariadb": {`\!`, "system "},
-	"sqlite3": {".shell ", ".system "}, "sqlite": {".shell ", ".system "},
-	"lldb":   {"platform shell ", "shell "},
-	"expect": {"spawn ", "exec ", "system "}, "tclsh": {"exec "},
-}
-
-// insides begin code anywhere in such a line, in small letters. It ends where the quote does
-// that stands in them, if one does.
-var insides = map[string][]string{
-	"psql":    {`\o |`, `\o|`, `\out |`, `\g |`, `\g|`, `\gx |`, `\w |`, "program '", "`"},
-	"sqlite3": {".import |", `.import "|`, ".import '|", ".output |", `.output "|`, ".output '|", ".once |", `.once "|`, ".once '|"},
-	"less":    {"+|"},
-}
-
 // editors are programs whose commands give what stands behind an exclamation mark to a shell.
 var editors = strings.Fields("vi vim nvim view gvim vimdiff ex rvim")
 
@@ -66,7 +48,7 @@ func (w *walker) inlined(program string, args []field) {
 // stands in it. What it makes up, as all else that it does, is not looked at.
 func (w *walker) interpreter(sh *shell, program string, args []field, stdin string) {
 	switch {
-	case slices.Contains(editors, program), slices.Contains(interpreters, program), len(escapes[program])+len(insides[program]) > 0:
+	case slices.Contains(editors, program), speaks(program) != "", isClient(program):
 	case strings.HasSuffix(program, "awk"), program == "sed":
 	default:
 		return
@@ -96,42 +78,33 @@ func (w *walker) interpreter(sh *shell, program string, args []field, stdin stri
 		sources = append(sources, stdin)
 	}
 	for _, text := range sources {
+		if !slices.Contains(editors, program) {
+			w.authors(sh, text)
+		}
 		switch {
 		case slices.Contains(editors, program):
-			for line := range strings.SplitSeq(text, "\n") {
-				if _, code, ok := strings.Cut(line, "!"); ok {
-					w.code(sh.child(), code, unread)
-				}
-			}
-			w.calls(sh, language{}, text)
+			w.editor(sh, text)
 		case strings.HasSuffix(program, "awk"):
 			w.calls(sh, languages["awk"], text)
 			w.pipes(sh, text)
 		case program == "sed":
 			w.sed(sh, text, stdin)
-		case slices.Contains(interpreters, program):
-			w.calls(sh, languages[program], text)
-		case program == "gdb", program == "lldb":
-			w.calls(sh, languages[program], text)
+		case speaks(program) != "":
+			w.calls(sh, languages[speaks(program)], text)
 		}
-		w.within(sh, program, text)
-		for line := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '\n' || r == ';' && program == "expect" }) {
-			line = strings.TrimSpace(line)
-			if program == "ed" {
-				line = strings.TrimLeft(line, "0123456789,.;$%+- ") // addresses
-			}
-			for _, mark := range escapes[program] {
-				if code, ok := strings.CutPrefix(line, mark); ok {
-					w.code(sh.child(), code, unread)
-				}
-			}
-			if keys, ok := strings.CutPrefix(line, "send "); ok && program == "expect" { // types
-				if text, ok := quotedText(strings.TrimLeft(keys, "-s ")); ok {
-					w.found = append(w.found, keyed(unescape(text, false))...)
-				}
-			}
+		w.commandsOf(sh, program, text)
+	}
+}
+
+// editor follows commands of an editor that give what stands behind an exclamation mark to a
+// shell, and functions that do.
+func (w *walker) editor(sh *shell, text string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if _, code, ok := strings.Cut(line, "!"); ok {
+			w.code(sh.child(), code, unread)
 		}
 	}
+	w.calls(sh, languages["vim"], text)
 }
 
 // quotedText is a text between quotes, or the brackets of a language that quotes so.
@@ -145,26 +118,6 @@ func quotedText(text string) (word string, ok bool) {
 	}
 	word, _, ok = strings.Cut(text[1:], "\"'`)}]|/"[i:i+1])
 	return word, ok
-}
-
-// within follows what stands within the lines of a program's commands and is given to a shell.
-func (w *walker) within(sh *shell, program, text string) {
-	for _, mark := range insides[program] {
-		for line := range strings.SplitSeq(text, "\n") {
-			i := strings.Index(strings.ToLower(line), mark)
-			if i < 0 {
-				continue
-			}
-			code := line[i+len(mark):]
-			if quote := strings.IndexAny(mark, "\"'`"); quote >= 0 {
-				code, _, _ = strings.Cut(code, mark[quote:quote+1])
-			}
-			if mark == "+|" && code != "" {
-				code = code[1:] // up to which line
-			}
-			w.code(sh.child(), code, unread)
-		}
-	}
 }
 
 // terminals follows the commands of an editor that open a shell, or run a command in one.

@@ -3,6 +3,7 @@ package guard
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // callers are functions of other languages that run a program, or shell code. In another
@@ -19,6 +20,8 @@ type language struct {
 	// within are such functions where the program names the module, which is there for nothing
 	// else. Where it does and none of them is seen, what it runs is not known.
 	module, within string
+	// texts are functions of which only texts count that they are given.
+	texts string
 	// handles are functions with other arguments before the command.
 	handles string
 	// opens are functions whose argument is a command where a | stands at its beginning, or
@@ -28,6 +31,10 @@ type language struct {
 	quotes string
 	// evals are functions that run a text as a program.
 	evals string
+	// executes are what makes a command of the text before it.
+	executes string
+	// spaced: blanks stand between arguments.
+	spaced bool
 	// bare: a call may do without brackets, and what follows may be a name.
 	bare bool
 	// sigils begin what is put into texts: names where they are named, and what stands in
@@ -51,7 +58,7 @@ execl execve spawnl spawnlp spawnv spawnvp spawnvpe posix_spawn posix_spawnp cre
 
 // languages are what is known of the languages of interpreters.
 var languages = map[string]language{
-	"python": python, "pypy": python, "node": javascript, "nodejs": javascript, "bun": javascript, "deno": javascript,
+	"python": python, "node": javascript,
 	"perl": {
 		runs: "system exec readpipe", handles: "open2 open3", opens: "open", quotes: "qx `", bare: true, sigils: "$@", named: true,
 		module: "IPC::", within: "run capture capturex start", evals: "eval",
@@ -61,16 +68,56 @@ var languages = map[string]language{
 		quotes: "%x `", bare: true, sigils: "#", evals: "eval instance_eval class_eval",
 	},
 	"php":       {runs: "system exec shell_exec passthru popen proc_open pcntl_exec", quotes: "`", sigils: "$", named: true, evals: "eval"},
-	"lua":       {runs: "os.execute io.popen", evals: "load loadstring"},
-	"luajit":    {runs: "os.execute io.popen", evals: "load loadstring"},
-	"rscript":   {runs: "system system2"},
-	"elixir":    {runs: "System.cmd System.shell"},
+	"lua":       {runs: "os.execute io.popen vim.fn.system vim.fn.jobstart vim.system", evals: "load loadstring"},
+	"r":         {runs: "system system2", texts: "shell pipe"},
+	"elixir":    {runs: "System.cmd System.shell os:cmd os.cmd"},
+	"erlang":    {runs: "os:cmd", texts: "open_port"},
+	"octave":    {runs: "system shell_cmd", texts: "unix dos popen popen2"},
+	"go":        {texts: "exec.Command exec.CommandContext syscall.Exec os.StartProcess"},
+	"rust":      {texts: "Command::new"},
+	"java":      {texts: "ProcessBuilder commandLine executable", executes: ".execute( .! .!! .lazyLines"},
+	"ocaml":     {texts: "Sys.command Unix.system Unix.open_process_in"},
+	"haskell":   {texts: "callCommand callProcess readProcess spawnCommand rawSystem"},
+	"nim":       {texts: "execCmd execCmdEx execShellCmd staticExec gorge"},
+	"crystal":   {texts: "Process.run", quotes: "`"},
+	"vim":       {runs: "system systemlist job_start jobstart term_start termopen"},
 	"osascript": {runs: "do shell script"},
 	"julia":     {quotes: "`"},
 	"awk":       {runs: "system"},
-	"gdb":       python,
-	"lldb":      python,
+	"bazel":     {texts: "genrule"},
+	"lisp": {
+		runs: `shell-command shell-command-to-string async-shell-command call-process call-process-shell-command start-process make-process
+start-process-shell-command run-program`,
+		texts: "system* compile shell sh process ext:shell", spaced: true,
+	},
 }
+
+// speakers are the programs that run a language which is not called as they are, apart by spaces.
+var speakers = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for language, programs := range map[string]string{
+		"python": "pypy ipython sage gdb lldb jupyter django-admin flask pytest scons bpython git-filter-repo",
+		"node":   "nodejs bun deno mongosh mongo electron ts-node tsx", "ruby": "irb rake rails gem bundle", "perl": "latexmk", "php": "artisan drush wp",
+		"lua": "luajit texlua lualatex luatex redis-cli", "r": "rscript lr littler", "elixir": "iex mix", "erlang": "erl escript", "octave": "octave-cli matlab scilab",
+		"java": "jshell groovy kotlin kotlinc scala scala-cli sbt gradle gradlew jbang", "lisp": "emacs emacsclient guile racket sbcl clisp ecl clojure clj bb lein",
+		"haskell": "ghc ghci runghc runhaskell", "ocaml": "utop", "awk": "bpftrace", "go": "yaegi gore", "nim": "", "crystal": "", "julia": "", "rust": "rust-script",
+	} {
+		all[language] = language
+		for program := range strings.FieldsSeq(programs) {
+			all[program] = language
+		}
+	}
+	for _, program := range interpreters {
+		if _, ok := all[program]; !ok {
+			all[program] = program
+		}
+	}
+	all["osascript"] = "osascript"
+	return all
+})
+
+// speaks is the language of a program that runs one, "" for any other.
+func speaks(program string) string { return speakers()[program] }
 
 // calls follows what a program gives to functions that run it.
 func (w *walker) calls(sh *shell, l language, program string) {
@@ -80,7 +127,8 @@ func (w *walker) calls(sh *shell, l language, program string) {
 		runs = append(runs, strings.Fields(l.within)...)
 	}
 	handles, opens := strings.Fields(l.handles), strings.Fields(l.opens)
-	names := slices.Concat(callers, runs, handles, opens)
+	given := strings.Fields(l.texts)
+	names := slices.Concat(callers, runs, handles, opens, given)
 	slices.Sort(names)
 	seen := false
 	for _, function := range slices.Compact(names) {
@@ -93,7 +141,7 @@ func (w *walker) calls(sh *shell, l language, program string) {
 		}
 		for _, after := range calls {
 			args := l.arguments(after)
-			for behind && len(args) > 1 && !known(args[0].text) {
+			for (behind || slices.Contains(given, function)) && len(args) > 1 && !known(args[0].text) {
 				args = args[1:]
 			}
 			if sure && strings.HasPrefix(after, " as ") {
@@ -117,6 +165,7 @@ func (w *walker) calls(sh *shell, l language, program string) {
 		}
 	}
 	seen = w.ticked(sh, l, program) || seen
+	w.executed(sh, l, program)
 	if about && !seen {
 		w.give(l.module, "which programs it is used to run is not known")
 	}
@@ -153,6 +202,21 @@ func (w *walker) ticked(sh *shell, l language, program string) (seen bool) {
 	return seen
 }
 
+// executed follows the texts of a program that are made commands by what stands behind them.
+func (w *walker) executed(sh *shell, l language, program string) {
+	for _, mark := range strings.Fields(l.executes) {
+		for _, before := range strings.SplitN(program, mark, maxTurns) {
+			last := len(before) - 1
+			if last < 1 || before[last] != '"' && before[last] != '\'' {
+				continue
+			}
+			if i := strings.LastIndexByte(before[:last], before[last]); i >= 0 {
+				w.code(sh.child(), l.filled(before[i+1:last]), unread)
+			}
+		}
+	}
+}
+
 // calledIn are the texts that stand behind a function where it is called, in a program.
 func calledIn(program, function string) (all []string) {
 	for at := 0; len(all) <= maxTurns; {
@@ -166,6 +230,9 @@ func calledIn(program, function string) (all []string) {
 			continue // a part of a name
 		}
 		before = strings.TrimRight(before, " \t")
+		if strings.Contains(function, "::") {
+			before = strings.TrimSuffix(before, "::")
+		}
 		if !slices.ContainsFunc(others, func(end string) bool { return strings.HasSuffix(before, end) || strings.HasSuffix(program[:at], end) }) {
 			all = append(all, after)
 		}

@@ -82,7 +82,7 @@ func (w *walker) forLoop(sh *shell, c *syntax.ForClause, stdin string) string {
 	before := sh.fork()
 	var out strings.Builder
 	for _, f := range list {
-		sh.set(words.Name.Value, f.text)
+		w.put(sh, words.Name.Value, f.text)
 		var text string
 		if f.many || len(list) == 1 && !known(f.text) {
 			text = w.turn(sh, words.Name.Value, f.text, c.Do, stdin)

@@ -61,6 +61,7 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 		return w.own(sh, programs, fields, stdin)
 	}
 	w.interpreter(sh, program, fields[1:], stdin)
+	w.lying(sh, program)
 	sh.edited(program, fields[1:])
 	w.codeIn(sh, program, fields[1:])
 	w.options(sh, program, fields[1:])
@@ -89,6 +90,10 @@ func (w *walker) own(sh *shell, programs []string, fields []field, stdin string)
 		}
 		inner := sh.child()
 		inner.params = fields[1:]
+		if interpreter, ok := interpretedBy(text); ok {
+			w.run(inner, slices.Concat(interpreter, fields), stdin)
+			continue
+		}
 		w.code(inner, text, stdin)
 	}
 	if len(programs) > 1 {
@@ -177,7 +182,7 @@ func (w *walker) prompts(sh *shell) {
 }
 
 // readsOn are flags of interpreters that still read a program.
-var readsOn = []string{"-", "-i", "-q", "-u", "-B", "-E", "-I", "-s"}
+var readsOn = []string{"-", "-i", "-q", "-u", "-B", "-E", "-I", "-s", "--vanilla", "--slave", "--no-save", "--quiet"}
 
 // special follows what a shell does itself, shells, and programs whose way to run
 // others is their own. It reports whether it was one.
@@ -206,7 +211,14 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 	case "at", "batch":
 		w.later(sh, program, args, stdin)
 		return string(outside), true
-	case "python", "perl", "ruby", "node", "php", "lua", "pwsh":
+	case "pwsh", "powershell":
+		if stdin != unread {
+			w.typed(sh.child(), program, stdin)
+			return string(anything), true
+		}
+		fallthrough
+	case "python", "pypy", "ipython", "perl", "ruby", "irb", "node", "nodejs", "php", "lua", "luajit", "r", "octave", "julia", "tclsh", "wish",
+		"jshell", "guile", "racket", "sbcl", "clisp", "ghci", "iex", "erl", "scala", "clojure", "ocaml", "utop":
 		// What a program of theirs does is not looked at. One that nobody has seen is
 		// as any other code that is only known when it runs.
 		if open(stdin) && !slices.ContainsFunc(args, func(f field) bool { return !slices.Contains(readsOn, f.text) }) {

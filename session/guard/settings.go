@@ -98,7 +98,7 @@ func (w *walker) flagged(sh *shell, program, value string) {
 			w.recipes(sh, word.text)
 		}
 	}
-	w.interpreter(sh, program, append(words, field{text: value}), unread)
+	w.interpreter(sh, program, []field{{text: value}}, unread)
 	w.codeIn(sh, program, words)
 	w.options(sh, program, words)
 }

@@ -22,6 +22,8 @@ type walker struct {
 	// declared are all functions, and called those that were called.
 	declared []declared
 	called   map[*syntax.Stmt]bool
+	// lay is the code of files that programs load, by language and name, that was followed.
+	lay map[string]string
 }
 
 // declared is a function and the shell that declared it.
@@ -30,7 +32,7 @@ type declared struct {
 	body *syntax.Stmt
 }
 
-func newWalker() *walker { return &walker{called: map[*syntax.Stmt]bool{}} }
+func newWalker() *walker { return &walker{called: map[*syntax.Stmt]bool{}, lay: map[string]string{}} }
 
 // commands are what was found, each once.
 func (w *walker) commands() []command {

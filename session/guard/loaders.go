@@ -1,0 +1,144 @@
+package guard
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// loader is what is known of programs that load code of a language from the files around them.
+type loader struct {
+	language string
+	// files are the ends of the names of such files, and programs those that load them, apart
+	// by spaces.
+	files, programs string
+}
+
+// loaders are all of them. Which of its files a program loads is for it to say: what the line
+// writes into one that it may load is followed when it is run.
+var loaders = []loader{
+	{"python", ".py SConstruct wscript", "python pypy ipython pytest py.test pip tox nox scons django-admin flask invoke inv fab celery gunicorn uvicorn mypy pylint poetry pdm hatch uv uvx pre-commit waf conan"},
+	{"node", ".js .cjs .mjs .ts .cts .mts .jsx .tsx", "node nodejs npm npx pnpm yarn bun bunx deno jest vitest mocha ava tsx ts-node webpack vite rollup esbuild gulp grunt eslint prettier next nuxt tsc nodemon electron playwright cypress"},
+	{"ruby", ".rb .rake .gemspec Rakefile Gemfile Vagrantfile Podfile Fastfile Guardfile", "ruby irb rake bundle rails rspec gem pod fastlane vagrant guard jekyll puma"},
+	{"perl", ".pl .pm .t latexmkrc", "perl prove latexmk"},
+	{"php", ".php", "php composer phpunit artisan"},
+	{"lua", ".lua", "lua luajit nvim texlua lualatex busted luarocks"},
+	{"go", ".go", "go"},
+	{"rust", ".rs", "cargo"},
+	{"java", ".java .gradle .kts .groovy .scala .sbt .jsh", "java jshell gradle gradlew mvn mvnw groovy kotlin kotlinc scala scala-cli sbt jbang"},
+	{"cmake", "CMakeLists.txt .cmake CTestTestfile.cmake", "cmake ctest ccmake"},
+	{"elixir", ".ex .exs", "mix elixir iex"},
+	{"r", ".R .r .Rprofile", "r rscript"},
+	{"lisp", ".el .emacs .scm .rkt .lisp .clj", "emacs emacsclient guile racket sbcl clisp ecl clojure clj bb lein"},
+	{"vim", ".vimrc .exrc .nvimrc init.vim .gvimrc", "vim vi nvim ex view gvim vimdiff rvim"},
+	{"bazel", "BUILD BUILD.bazel .bzl", "bazel bazelisk"},
+}
+
+// lying follows the code that the line wrote into files which a program may load.
+func (w *walker) lying(sh *shell, program string) {
+	if len(sh.files) == 0 {
+		return
+	}
+	for _, l := range loaders {
+		if !slices.Contains(strings.Fields(l.programs), program) {
+			continue
+		}
+		ends := strings.Fields(l.files)
+		for _, name := range slices.Sorted(maps.Keys(sh.files)) {
+			text := sh.files[name]
+			if !slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(name, end) }) || strings.HasPrefix(text, copied) {
+				continue
+			}
+			if key := l.language + "\x00" + name; w.lay[key] != text { // once
+				w.lay[key] = text
+				if l.language == "vim" {
+					w.editor(sh, text)
+				}
+				w.authored(sh, l.language, text)
+			}
+		}
+	}
+}
+
+// authored follows code that a program may load: the texts that stand in it. What else it
+// makes up is as what any other program does.
+func (w *walker) authored(sh *shell, language, text string) {
+	at := len(w.found)
+	if language == "cmake" {
+		w.cmake(sh, text)
+	}
+	w.calls(sh, languages[language], text)
+	w.found = append(w.found[:at], slices.DeleteFunc(w.found[at:], func(c command) bool { return c.why != "" || !known(c.fields[0].text) })...)
+}
+
+// interpretedBy is the program that the first line of a file names, with its flags, and
+// false for a shell.
+func interpretedBy(text string) ([]field, bool) {
+	line, ok := strings.CutPrefix(text, "#!")
+	if !ok {
+		return nil, false
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	fields := literal(strings.Fields(line))
+	if len(fields) > 1 && called(fields[0].text) == "env" {
+		fields = slices.DeleteFunc(fields[1:], func(f field) bool { return f.text == "-S" })
+	}
+	if len(fields) == 0 || isShell(called(fields[0].text)) {
+		return nil, false
+	}
+	return fields, true
+}
+
+// writes are what programs of other languages call or say where they write files.
+var writes = strings.Fields(`write dump "w 'w "a 'a >> copy move rename`)
+
+// authors makes what a program in the line may have written into the files that it names code
+// that is not known.
+func (w *walker) authors(sh *shell, program string) {
+	if !slices.ContainsFunc(writes, func(s string) bool { return strings.Contains(program, s) }) {
+		return
+	}
+	for _, name := range quotedTexts(program) {
+		if name != "" && len(name) <= maxShown && !strings.ContainsAny(name, " \t\n*()") && len(sh.files) < maxSteps {
+			sh.files[resolve(sh.dir, name)] = string(anything)
+		}
+	}
+}
+
+// quotedTexts are the texts in quotes of a program, as many as are followed.
+func quotedTexts(program string) (all []string) {
+	s := callScanner{text: program}
+	for s.at < len(program) && len(all) < maxTurns {
+		if strings.IndexByte("\"'`", program[s.at]) < 0 {
+			s.at++
+			continue
+		}
+		s.cur.Reset()
+		if !s.quoted() {
+			s.at++
+			continue
+		}
+		all = append(all, s.cur.String())
+	}
+	return all
+}
+
+// cmake follows the commands that a program of cmake runs.
+func (w *walker) cmake(sh *shell, text string) {
+	for _, after := range strings.SplitN(text, "COMMAND", maxTurns)[1:] {
+		after, _, _ = strings.Cut(after[:min(len(after), maxCall)], ")")
+		var fields []field
+		for _, word := range quotedWords(after, " \t\n") {
+			if word == strings.ToUpper(word) && strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" {
+				break // the next keyword
+			}
+			if word == "${CMAKE_COMMAND}" {
+				word = "cmake"
+			}
+			fields = append(fields, field{text: languages["php"].filled(word)})
+		}
+		if len(fields) > 0 && known(fields[0].text) {
+			w.run(sh.child(), fields, unread)
+		}
+	}
+}
