@@ -56,6 +56,45 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// A session whose binding cannot be written is not resumed, and belongs to no service:
+// another may have it.
+func TestResumeUnwritten(t *testing.T) {
+	r := newRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "kept"})
+	s.stop()
+
+	dir := filepath.Join(r.dir, "state", "sessions", v.ID)
+	away := filepath.Join(r.dir, "away")
+	var once sync.Once
+	r.now = func() time.Time { // which is asked between the reading and the writing
+		once.Do(func() {
+			if err := os.Rename(dir, away); err != nil {
+				t.Error(err)
+			}
+		})
+		return time.Now()
+	}
+	s = r.start()
+	if _, _, err := s.Open(t.Context(), session.OpenRequest{SessionID: v.ID}, nil); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("a binding that cannot be written: %v", err)
+	}
+	if err := os.Rename(away, dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "read_file", Arguments: []byte(`{"path":"a"}`)}); tool.KindOf(err) != tool.SessionNotFound {
+		t.Errorf("a call in a session that was not resumed: %v", err)
+	}
+	r.now = nil
+	other := r.start()
+	other.open(session.OpenRequest{SessionID: v.ID})
+	if _, _, err := s.Open(t.Context(), session.OpenRequest{SessionID: v.ID}, nil); tool.KindOf(err) != tool.SessionBusy {
+		t.Errorf("a session of another service: %v", err)
+	}
+	other.stop()
+	s.open(session.OpenRequest{SessionID: v.ID})
+}
+
 func TestResumeAsSomethingElse(t *testing.T) {
 	r := newRig(t)
 	s := r.start()
