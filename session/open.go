@@ -188,8 +188,11 @@ func (m *Manager) resume(ctx context.Context, saved store.Session, r OpenRequest
 	if r.Labels != nil {
 		saved.Labels = maps.Clone(r.Labels)
 	}
+	if err := m.store.Save(saved); err != nil {
+		return Session{}, known(errors.Join(err, lock.Release()))
+	}
 	l := m.newLive(saved, lock)
-	if err := errors.Join(m.store.Save(saved), m.add(l)); err != nil {
+	if err := m.add(l); err != nil {
 		return Session{}, known(errors.Join(err, lock.Release()))
 	}
 	m.follow.tell(l.current())
