@@ -58,8 +58,8 @@ type far struct {
 	shared string // the directory that is said to be seen by both sides
 	// connect is what is done about the host's socket.
 	connect func(path, nonce string) (connected bool)
-	token  *wire.Token
-	serves sync.WaitGroup
+	token   *wire.Token
+	serves  sync.WaitGroup
 }
 
 func newFar(caps ...string) *far {
