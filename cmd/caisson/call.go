@@ -153,7 +153,7 @@ func (a *app) inSession(ctx context.Context, m *session.Manager, open session.Op
 			ctx, cancel := afterwards(ctx)
 			defer cancel()
 			if _, derr := m.Delete(ctx, s.ID, false); derr != nil {
-				err = errors.Join(err, fmt.Errorf("the temporary session %s is left: %w", s.ID, derr))
+				err = also(err, fmt.Errorf("the temporary session %s is left: %w", s.ID, derr))
 			}
 		}()
 	}

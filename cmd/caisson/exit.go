@@ -69,6 +69,16 @@ func (e exitError) Error() string {
 
 func (e exitError) Unwrap() error { return e.err }
 
+// also is err, and another one that is to be told with it; the exit code stays err's.
+func also(err, other error) error {
+	var exit exitError
+	if errors.As(err, &exit) {
+		exit.err = errors.Join(exit.err, other)
+		return exit
+	}
+	return errors.Join(err, other)
+}
+
 // exitCode is the code that err means, for a command that ran under ctx.
 func exitCode(ctx context.Context, err error) int {
 	var exit exitError

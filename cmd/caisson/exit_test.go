@@ -39,6 +39,23 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// What goes wrong after a program's own end is told beside its exit code, not in place
+// of it.
+func TestAlso(t *testing.T) {
+	var said strings.Builder
+	a := &app{errs: &said}
+	err := also(exitError{code: 7}, errors.New("the session is left"))
+	a.report(nil, err)
+	if code := exitCode(t.Context(), err); code != 7 || said.String() != "caisson: the session is left\n" {
+		t.Errorf("exit code %d, %q", code, said.String())
+	}
+	said.Reset()
+	a.report(nil, exitError{code: 7})
+	if said.String() != "" {
+		t.Errorf("it says %q", said.String())
+	}
+}
+
 // The table is whole: every code that any part of the program ends with is in
 // it, once, and the parts agree about what it means.
 func TestExitCodeTable(t *testing.T) {

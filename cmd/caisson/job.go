@@ -1,13 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,9 @@ func (a *app) jobRunCommand() *cobra.Command {
 		Long: `Runs one program, or a script, in a fresh directory of an environment: that of the
 session that --session names, or of a temporary one. The directory is gone
 afterwards, and so is whatever the program has started. What it left, its input
-files and the script aside, is saved below the directory that --out names.
+files and the script aside, is saved below the directory that --out names, which is
+made, and tried, before the program starts. What cannot be saved there afterwards is
+put into a directory of its own, which is named then.
 
 With --cwd the program runs in the workspace instead: nothing is removed there, and
 only what --collect names is collected.
@@ -57,6 +60,9 @@ on stderr; "caisson exit-codes" tells its own codes.`,
 		Args: cobra.ArbitraryArgs, // none with --script; request checks
 		RunE: func(cmd *cobra.Command, argv []string) error {
 			r, err := f.request(cmd, argv)
+			if err == nil {
+				err = f.prepareOut()
+			}
 			if err != nil {
 				return err
 			}
@@ -155,17 +161,31 @@ func (a *app) runJob(ctx context.Context, cmd *cobra.Command, s rpc.Services, f 
 	return a.inSession(ctx, s.Sessions, open, f.at.session != "", func(id string) error {
 		r.SessionID, r.Confirm = id, a.confirm()
 		result, err := s.Sessions.RunJob(ctx, r)
-		if err == nil && f.output != "" {
-			err = save(ctx, s, f.output, result.Artifacts)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			err = a.printJob(f, result)
-		}
-		if code := jobExitCode(result); err == nil && code != exitOK {
-			err = exitError{code: code}
-		}
-		return err
+		return a.handOver(ctx, s, f, result)
 	})
+}
+
+// handOver prints and saves what a job gave. Its exit code is told whatever becomes of
+// that: the job will not run again.
+func (a *app) handOver(ctx context.Context, s rpc.Services, f jobFlags, r session.JobResult) error {
+	err := a.printJob(f, r)
+	if err != nil && !errors.Is(err, syscall.EPIPE) { // who reads no further wants no more
+		err = fmt.Errorf("its output cannot be printed: %w%s", err, keepOutput(r))
+	}
+	if f.output != "" {
+		err = errors.Join(err, save(ctx, s, f.output, r.Artifacts))
+	}
+	code := jobExitCode(r)
+	switch {
+	case err != nil:
+		return exitError{code: cmp.Or(code, exitFailed), err: fmt.Errorf("the program ended with exit code %d; %w", code, err)}
+	case code != exitOK:
+		return exitError{code: code}
+	}
+	return nil
 }
 
 // printJob prints the output of the program where it belongs, and what else there
@@ -215,35 +235,4 @@ func signalNumber(name string) int {
 		"SIGKILL": 9, "SIGUSR1": 10, "SIGSEGV": 11, "SIGUSR2": 12, "SIGPIPE": 13, "SIGALRM": 14, "SIGTERM": 15,
 		"SIGXCPU": 24, "SIGXFSZ": 25, "SIGSYS": 31,
 	}[name]
-}
-
-// save writes what a job left below a directory of this machine.
-func save(ctx context.Context, s rpc.Services, dir string, files []session.JobArtifact) error {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("the directory for what was collected: %w", err)
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for _, f := range files {
-		name := filepath.FromSlash(f.Path)
-		if !filepath.IsLocal(name) {
-			return fmt.Errorf("%q cannot be saved below %s", f.Path, dir)
-		}
-		if parent := filepath.Dir(name); parent != "." {
-			if err := root.MkdirAll(parent, 0o777); err != nil {
-				return err
-			}
-		}
-		if err := s.Artifacts.Save(ctx, f.ID, filepath.Join(dir, name), true); err != nil {
-			return err
-		}
-	}
-	return nil
 }
