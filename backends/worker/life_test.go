@@ -288,7 +288,8 @@ func TestCommandAtOwnSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := append([]string{exe, "attach"}, o.Args()...)
-	frame := fmt.Sprintf(`{"id":"1","method":"initialize","token":%q,"data":{"version":4,"root":%q,"session":"s1","identity":"caisson-1"}}`, token, root)
+	frame := fmt.Sprintf(`{"id":"1","method":"initialize","token":%q,"data":{"version":4,"root":%q,"session":"s1","identity":"caisson-1"},"more":%q}`,
+		token, root, strings.Repeat("x", 1<<19)) // than a socket holds
 	if err := os.WriteFile(filepath.Join(root, "frame"), []byte(frame+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +299,7 @@ func TestCommandAtOwnSocket(t *testing.T) {
 		read, more := output(t, c, p.ID, offset)
 		text, offset = text+more, read.EndOffset
 	}
-	if text != "ended\n" {
+	if text != `{"id":"1","error":"the worker refused the connection"}`+"\nended\n" {
 		t.Errorf("the command was answered: %q", text)
 	}
 	// The same from here is answered.

@@ -9,6 +9,11 @@ const (
 	// maxConnections is how many connections a worker serves at once. A host has
 	// two while it moves to the shared socket, and a dead one may linger.
 	maxConnections = 32
+	// maxRefusals is how many connections are told at once that they are refused; who
+	// comes on top, as a command can, is hung up on without a word. refusalTimeout is
+	// how long one may take to ask.
+	maxRefusals    = 4
+	refusalTimeout = 5 * time.Second
 	// goodbye is how long, after a shutdown request was answered, the worker
 	// waits for the host to take the answer and hang up.
 	goodbye = time.Second

@@ -30,8 +30,8 @@ type server struct {
 
 	// connections holds accept loops and connections.
 	connections sync.WaitGroup
-	// slots bounds connections.
-	slots chan struct{}
+	// slots bounds connections, refusals those that are told that they get none.
+	slots, refusals chan struct{}
 	// binding is held, by having put an element in, while a session is opened
 	// or cleaned up.
 	binding chan struct{}
@@ -49,14 +49,15 @@ type server struct {
 func newServer(ctx context.Context, o Options) *server {
 	life, end := context.WithCancelCause(ctx)
 	return &server{
-		o:       o,
-		log:     o.Log,
-		life:    life,
-		end:     end,
-		token:   wire.NewToken(o.Listen != ""),
-		slots:   make(chan struct{}, maxConnections),
-		binding: make(chan struct{}, 1),
-		live:    map[*connection]bool{},
+		o:        o,
+		log:      o.Log,
+		life:     life,
+		end:      end,
+		token:    wire.NewToken(o.Listen != ""),
+		slots:    make(chan struct{}, maxConnections),
+		refusals: make(chan struct{}, maxRefusals),
+		binding:  make(chan struct{}, 1),
+		live:     map[*connection]bool{},
 	}
 }
 
@@ -94,7 +95,7 @@ func (s *server) accept(l *net.UnixListener) {
 		case s.slots <- struct{}{}:
 		default:
 			s.log.Warn("refused a connection: too many are open", "limit", maxConnections)
-			s.hangUp(conn)
+			s.refuse(conn, errTooMany())
 			continue
 		}
 		s.connections.Go(func() {
@@ -109,7 +110,7 @@ func (s *server) accept(l *net.UnixListener) {
 func (s *server) admit(conn *net.UnixConn) {
 	if err := s.peers.Check(conn); err != nil {
 		s.log.Warn("refused a connection", "reason", err)
-		s.hangUp(conn)
+		s.refuse(conn, errRefused(err))
 		return
 	}
 	late := s.hangUpLate(conn)

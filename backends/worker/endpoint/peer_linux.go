@@ -185,9 +185,9 @@ func (p *Peers) checkProcess(pid int) error {
 	for _, a := range peer {
 		switch {
 		case a == own[0]:
-			return fmt.Errorf("process %d was started by this process", pid)
+			return command("process %d was started by this process", pid)
 		case a.name == InitName, a.name == WorkerName && !slices.Contains(own, a):
-			return fmt.Errorf("process %d was started by %s %d", pid, a.name, a.pid)
+			return command("process %d was started by %s %d", pid, a.name, a.pid)
 		}
 	}
 	nnp, err := noNewPrivs(pid)
@@ -195,15 +195,24 @@ func (p *Peers) checkProcess(pid int) error {
 		return err
 	}
 	if nnp && !p.noNewPrivs {
-		return fmt.Errorf("process %d is confined", pid)
+		return command("process %d is confined", pid)
 	}
 	// Without no_new_privs nothing above it has that, hidden or not: it is below no
 	// confined command, whose orphans lose nothing of it.
 	if top := peer[len(peer)-1]; top.hidden && nnp && !slices.Contains(own, top) {
-		return hiddenError(pid, top)
+		return commandError{hiddenError(pid, top)}
 	}
 	return nil
 }
+
+// commandError is an ErrCommand with words of its own.
+type commandError struct{ error }
+
+func (e commandError) Is(target error) bool { return target == ErrCommand }
+func (e commandError) Unwrap() error        { return e.error }
+
+// command is an error that is an [ErrCommand] too.
+func command(format string, args ...any) error { return commandError{fmt.Errorf(format, args...)} }
 
 // hiddenError says that it is not known who has started a process.
 func hiddenError(pid int, top process) error {

@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -120,6 +121,9 @@ func serve(path string, reaper bool) error {
 			told := "welcome"
 			if err := peers.Check(c); err != nil {
 				told = err.Error()
+				if errors.Is(err, ErrCommand) {
+					told = "a command: " + told
+				}
 			}
 			fmt.Fprint(c, told)
 			c.Close()
@@ -260,7 +264,7 @@ func TestPeers(t *testing.T) {
 		{"another worker's command, the other way", byReaper("dial", careless), "started by " + WorkerName},
 		{"a confined orphan of a worker that keeps none", byCareless("confined", reaper), "confined"},
 	} {
-		if !strings.Contains(c.told, c.want) {
+		if !strings.Contains(c.told, c.want) || c.want != "welcome" && !strings.HasPrefix(c.told, "a command: ") {
 			t.Errorf("%s was told %q, want %q", c.name, c.told, c.want)
 		}
 	}

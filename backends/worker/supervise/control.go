@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/worker"
@@ -41,17 +43,16 @@ func ask(ctx context.Context, control string, o worker.Options) error {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	if err := send(conn, controlRequest{Args: o.Args()}); err != nil {
-		return fmt.Errorf("ask init for a worker: %w", err)
-	}
+	// An init that refuses says so without waiting for what it is asked.
+	sent := send(conn, controlRequest{Args: o.Args()})
 	var reply controlReply
 	if err := receive(conn, &reply); err != nil {
-		return fmt.Errorf("ask init for a worker: %w", err)
+		return fmt.Errorf("ask init for a worker: %w", cmp.Or(sent, err))
 	}
 	if reply.Error != "" {
-		return errors.New(reply.Error)
+		return fmt.Errorf("ask init for a worker: %s", reply.Error)
 	}
-	return nil
+	return sent
 }
 
 // dialInit connects to the control socket as soon as there is an init behind it:
@@ -94,8 +95,8 @@ var errNoRequest = errors.New("no message came")
 
 func receive(conn io.Reader, message any) error {
 	b, err := io.ReadAll(io.LimitReader(conn, maxControl+1))
-	if err != nil {
-		return err
+	if err != nil && (len(b) == 0 || !errors.Is(err, syscall.ECONNRESET)) {
+		return err // the end of one that has not read all that it was sent looks like that
 	}
 	if len(b) == 0 {
 		return errNoRequest

@@ -165,6 +165,8 @@ func (in *supervisor) control(ctx context.Context, conn *net.UnixConn) {
 
 	if err := in.peers.Check(conn); err != nil {
 		in.o.Log.Warn("refused on the control socket", "reason", err)
+		// At once, whatever it asks for: it must not hold its place.
+		_ = send(conn, controlReply{Error: refusal(err)}) // it may have gone
 		return
 	}
 	var reply controlReply
@@ -179,6 +181,15 @@ func (in *supervisor) control(ctx context.Context, conn *net.UnixConn) {
 	if err := send(conn, reply); err != nil {
 		in.o.Log.Warn("answer on the control socket", "error", err)
 	}
+}
+
+// refusal is what a peer is told that may not ask, and why, unless it may be a command:
+// that one is to learn nothing from what it is taken for.
+func refusal(why error) string {
+	if errors.Is(why, endpoint.ErrCommand) {
+		return "init refused the connection"
+	}
+	return "init refused the connection: " + why.Error()
 }
 
 // ensure reads a request and returns once the worker that it wants listens.

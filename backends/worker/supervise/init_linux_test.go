@@ -327,7 +327,7 @@ func TestCommandAtControlSocket(t *testing.T) {
 	line := strings.Join(append([]string{exe, "attach"}, wanted.Args()...), " ") + " </dev/null >" + done + " 2>&1"
 	startProcess(t, c, line)
 	said, err := os.ReadFile(done)
-	if err != nil || !strings.Contains(string(said), "ask init for a worker") {
+	if err != nil || !strings.HasSuffix(string(said), "ask init for a worker: init refused the connection\n") {
 		t.Errorf("attach of a command said %q, %v", said, err)
 	}
 	if _, err := os.Stat(filepath.Join(worker.SessionDir(ao.Worker.State, "s2"), "worker.log")); !os.IsNotExist(err) {

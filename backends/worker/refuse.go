@@ -1,0 +1,52 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
+	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+)
+
+// errRefused is what a peer is told that may not connect, and why, unless it may be a
+// command: that one is to learn nothing from what it is taken for.
+func errRefused(why error) error {
+	e := tool.Errorf(tool.Denied, "the worker refused the connection")
+	if !errors.Is(why, endpoint.ErrCommand) {
+		e = tool.Errorf(tool.Denied, "the worker refused the connection: %w", why)
+	}
+	return e.WithHint("what a command of a session has started may not connect to a worker; " +
+		"what this one has seen is in its worker.log, beside the session's records in the environment")
+}
+
+func errTooMany() error {
+	e := tool.Errorf(tool.Overloaded, "the worker refused the connection: it has %d, which is the most", maxConnections)
+	e.Retryable = true
+	return e.WithHint("try again, when one of them has ended")
+}
+
+// refuse tells a peer that its connection is refused, in answer to its first request,
+// and hangs up.
+func (s *server) refuse(conn *net.UnixConn, why error) {
+	select {
+	case s.refusals <- struct{}{}:
+	default:
+		s.hangUp(conn)
+		return
+	}
+	s.connections.Go(func() {
+		defer func() { <-s.refusals }()
+		defer context.AfterFunc(s.life, func() { s.hangUp(conn) })()
+		err := conn.SetDeadline(time.Now().Add(refusalTimeout))
+		if err == nil {
+			err = wire.Refuse(conn, why)
+		}
+		if err != nil {
+			s.log.Debug("a refused connection was not told so", "error", err)
+		}
+		s.hangUp(conn)
+	})
+}
