@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command soak uses Caisson hard for a while: many sessions, on this machine and
 // in containers, do random things while workers, connections, clients and
 // services are killed under them. A model says at each moment what there may
