@@ -9,9 +9,10 @@ import {
   hexScheme,
 } from "./editor/artifactFiles.js";
 import { ArtifactTree } from "./editor/artifactTree.js";
+import { CallQuestions } from "./editor/callQuestion.js";
 import { registerCommands } from "./editor/commands.js";
 import { tellConfiguration } from "./editor/configuration.js";
-import { Confirmations } from "./editor/confirmation.js";
+import { answerConfirmations } from "./editor/confirmation.js";
 import { DoctorReport } from "./editor/doctor.js";
 import { tellEndings } from "./editor/endings.js";
 import { EnvironmentFiles, environmentScheme, FileTree } from "./editor/environmentFiles.js";
@@ -38,6 +39,8 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
   current = caisson;
   const terminals = new Terminals(caisson);
   const doctor = new DoctorReport(caisson);
+  const asking = new CallQuestions();
+  answerConfirmations(caisson, asking);
   const artifactFiles = new ArtifactFiles(caisson);
   const artifactDocuments = new ArtifactDocuments(artifactFiles, caisson.artifacts);
   const files = new EnvironmentFiles(caisson);
@@ -79,7 +82,7 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
     processView.onDidChangeVisibility(({ visible }) => processTree.setVisible(visible)),
     keepFresh(sessionView, () => sessionTree.refresh()),
     keepFresh(artifactView, () => artifactTree.refresh()),
-    new Confirmations(caisson),
+    asking,
     followProgram(caisson),
     caisson.service.onDidGiveUp((error) => void reportGivenUp(error)),
     caisson.service.onDidFallSilent((error) => void reportGivenUp(error)),
@@ -118,7 +121,7 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
       processView,
       artifactView,
     }),
-    ...registerLanguageModelTools(caisson),
+    ...registerLanguageModelTools(caisson, asking),
     vscode.workspace.onDidGrantWorkspaceTrust(() => {
       // What could not start before is no failure any more.
       void caisson.service.stop().then(begin);

@@ -1,5 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { callText, excerpt, inQuestion, keepSpaces, unseenPart } from "../src/model/question.js";
+import {
+  callText,
+  clip,
+  excerpt,
+  inQuestion,
+  inReason,
+  keepSpaces,
+  placeName,
+  unseenPart,
+} from "../src/model/question.js";
 import {
   breakable,
   fileName,
@@ -115,17 +124,28 @@ describe("a question about a call", () => {
     expect(shown.text).toMatch(/^echo begin/);
     expect(shown.text).toMatch(/rm end$/);
     expect(shown.text).toMatch(/… \d+ characters are not shown here …/);
-    expect(shown.text.length).toBeLessThan(700);
-    expect(rows(shown.text)).toBeLessThanOrEqual(13);
+    expect(shown.text.length).toBeLessThan(260);
+    expect(rows(shown.text)).toBeLessThanOrEqual(5);
   });
 
   it("leaves its buttons in the window, also where each line goes on below", () => {
     const lines = Array.from({ length: 12 }, (_, i) => `echo ${`word${i} `.repeat(9)}`);
     const shown = excerpt(lines.join("\n"), inQuestion);
     expect(shown.whole).toBe(false);
-    expect(rows(shown.text)).toBeLessThanOrEqual(13);
+    expect(rows(shown.text)).toBeLessThanOrEqual(5);
     expect(shown.text).toMatch(/^echo word0 [\s\S]*word11 $/);
-    expect(excerpt("a\n".repeat(12).trim(), inQuestion).whole).toBe(true);
+    expect(excerpt("a\n".repeat(4).trim(), inQuestion).whole).toBe(true);
+    const broad = excerpt("漢".repeat(150), inQuestion);
+    expect(broad.whole).toBe(false);
+    expect(broad.text.length).toBeLessThan(140);
+  });
+
+  it("has names and a reason of which none takes its room", () => {
+    expect(placeName("isolated", "project")).toBe("isolated (project)");
+    expect(placeName("p".repeat(99), "f".repeat(255)).length).toBeLessThanOrEqual(43);
+    expect(clip("Somebody looks at this.", inReason)).toBe("Somebody looks at this.");
+    expect(clip("r".repeat(500), inReason)).toBe(`${"r".repeat(99)}…`);
+    expect(clip("👍".repeat(80), inReason)).toBe(`${"👍".repeat(24)}…`);
   });
 
   it("says of which part nobody can know", () => {

@@ -2,9 +2,10 @@ import type { Content, Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
 import { Decisions } from "../model/decisions.js";
-import { callText, excerpt, inList, inQuestion, keepSpaces } from "../model/question.js";
+import { callText, excerpt, inList, placeName } from "../model/question.js";
 import { name } from "../model/shown.js";
 import { serviceError } from "../service/errors.js";
+import type { CallQuestions } from "./callQuestion.js";
 import { folderOfCall, keyOf } from "./folders.js";
 import { sentence } from "./report.js";
 import { folderName } from "./sessionTree.js";
@@ -17,11 +18,17 @@ const prefix = "caisson_";
  * the session's tools by them, in the session of the folder that was the current one when
  * somebody was asked, and no other.
  */
-export function registerLanguageModelTools(caisson: Caisson): vscode.Disposable[] {
+export function registerLanguageModelTools(
+  caisson: Caisson,
+  asking: CallQuestions,
+): vscode.Disposable[] {
   const contributed = contributedTools(caisson.extension);
   const decisions = new Decisions();
   return contributed.map(({ name, readOnly }) =>
-    vscode.lm.registerTool(prefix + name, new SessionTool(caisson, decisions, name, readOnly)),
+    vscode.lm.registerTool(
+      prefix + name,
+      new SessionTool(caisson, asking, decisions, name, readOnly),
+    ),
   );
 }
 
@@ -44,6 +51,7 @@ function contributedTools(extension: vscode.ExtensionContext): ContributedTool[]
 class SessionTool implements vscode.LanguageModelTool<Record<string, unknown>> {
   constructor(
     private readonly caisson: Caisson,
+    private readonly asking: CallQuestions,
     private readonly decisions: Decisions,
     private readonly name: string,
     private readonly readOnly: boolean,
@@ -104,10 +112,13 @@ class SessionTool implements vscode.LanguageModelTool<Record<string, unknown>> {
     const session = await this.sessionHere(token);
     if (!this.readOnly) {
       const run: vscode.MessageItem = { title: "Run" };
-      const question = `Run ${this.name} in ${session.profile} (${folderName(session)})?`;
-      const detail = keepSpaces(excerpt(callText(input), inQuestion).text);
-      const options = { modal: true, detail };
-      if ((await vscode.window.showWarningMessage(question, options, run)) !== run) {
+      const question = {
+        question: `Run ${this.name} in ${placeName(session.profile, folderName(session))}?`,
+        reason: "",
+        text: callText(input),
+        name: this.name,
+      };
+      if ((await this.asking.ask(question, run)) !== run) {
         throw new Error("Somebody denied the call.");
       }
       if (token.isCancellationRequested) {

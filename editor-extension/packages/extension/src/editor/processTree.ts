@@ -2,7 +2,7 @@ import type { Process, Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
 import { isAlive } from "../model/processes.js";
-import { excerpt, inQuestion } from "../model/question.js";
+import { excerpt, inHover } from "../model/question.js";
 import { name, visible } from "../model/shown.js";
 import { age, bytes, nameOf, status, wasStopped, wentWrong } from "../model/words.js";
 import { folderName } from "./sessionTree.js";
@@ -106,7 +106,7 @@ function processItem(process: Process): vscode.TreeItem {
   // at that moment would do nothing.
   item.command = { command: "caisson.process.openSelected", title: "Open Terminal" };
   item.tooltip = [
-    excerpt(visible(process.command), inQuestion).text,
+    excerpt(visible(process.command), inHover).text,
     `In ${name(process.cwd)}`,
     `Environment: ${process.environment.profile} (${process.environment.backend})`,
     process.pid === undefined ? "" : `Process id there: ${process.pid}`,

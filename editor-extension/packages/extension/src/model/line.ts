@@ -15,7 +15,7 @@ export interface Edited {
 const sequence = /^(?:[\]P][ -~]*[^ -~\r]\\?|[[O][0-9;?]*[ -/]*[@-~]|[ -~])?/;
 
 /** A character that a terminal gives two columns: ideographs, Hangul, full-width forms, emoji. */
-const wide =
+export const wide =
   /\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
 
 /** A character that stands on the one before it. */

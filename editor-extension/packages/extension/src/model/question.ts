@@ -1,3 +1,4 @@
+import { wide } from "./line.js";
 import { visible } from "./shown.js";
 
 /** How much of a call stands somewhere. */
@@ -10,12 +11,19 @@ export interface Room {
 
 /**
  * What fits a modal question, which cannot be scrolled: more would push its buttons out of
- * a low window. A dialog of the editor has about so many columns.
+ * a window of 400 points, beside what else stands in it. A dialog of the editor has about
+ * so many columns.
  */
-export const inQuestion: Room = { lines: 12, columns: 50, characters: 600 };
+export const inQuestion: Room = { lines: 4, columns: 50, characters: 200 };
 
 /** What fits above that of why it is asked. */
-export const inReason: Room = { lines: 4, columns: 50, characters: 200 };
+export const inReason: Room = { lines: 2, columns: 50, characters: 100 };
+
+/** How much of the names of a profile and a folder stands in a question, in characters. */
+const inName = 20;
+
+/** What fits a hover over a line of a list. */
+export const inHover: Room = { lines: 12, columns: 50, characters: 600 };
 
 /** What stands in a place that can be scrolled. */
 export const inList: Room = { lines: 1000, columns: Number.POSITIVE_INFINITY, characters: 50_000 };
@@ -55,9 +63,33 @@ export function excerpt(text: string, room: Room): Excerpt {
   return { text: `${head}\n… ${left} characters are not shown here …\n${tail}`, whole: false };
 }
 
+/** The beginning of a text that is too long for the room. */
+export function clip(text: string, room: Room): string {
+  const atMost = Math.min(room.characters, room.lines * columnsFor(text, room));
+  return text.length <= atMost ? text : `${whole(text.slice(0, atMost - 1))}…`;
+}
+
+/** Where a call would run, in a question. */
+export function placeName(profile: string, folder: string): string {
+  const [a, b] = [profile, folder].map((text) =>
+    clip(text, { lines: 1, columns: inName, characters: inName }),
+  );
+  return `${a} (${b})`;
+}
+
+/** The text without half a character at its end. */
+function whole(text: string): string {
+  return text.replace(/[\ud800-\udbff]$/, "");
+}
+
+/** How many characters of the text a line of the screen has: of wide ones there are fewer. */
+function columnsFor(text: string, { columns }: Room): number {
+  return wide.test(text) ? columns / 2 : columns;
+}
+
 /** How many lines of the screen a line takes. */
-function rowsOf(line: string, { columns }: Room): number {
-  return Math.max(1, Math.ceil(line.length / columns));
+function rowsOf(line: string, room: Room): number {
+  return Math.max(1, Math.ceil(line.length / columnsFor(line, room)));
 }
 
 /** As much of the lines as half of the room takes, of the last one a part. */
@@ -73,7 +105,7 @@ function fitting(
     if (rows <= 0 || characters <= 0) {
       break;
     }
-    const fits = part(line, Math.min(characters, rows * room.columns));
+    const fits = part(line, Math.min(characters, rows * columnsFor(line, room)));
     taken.push(fits);
     rows -= rowsOf(fits, room);
     characters -= fits.length + 1;
