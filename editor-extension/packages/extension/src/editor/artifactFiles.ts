@@ -4,6 +4,8 @@ import type { Caisson } from "../caisson.js";
 import type { Artifacts } from "../model/artifacts.js";
 import { dump } from "../model/hex.js";
 import { fromPath, inPath, name } from "../model/shown.js";
+import { maxWhole, tooLargeToCompare, tooLargeToShow } from "../model/sizes.js";
+import { ServiceError } from "../service/errors.js";
 
 /**
  * The scheme of artifacts as files; a publication's uri is its file's, and so is the one under
@@ -16,9 +18,6 @@ export const hexScheme = "caisson-hex";
 
 /** The scheme of the beginnings of artifacts that are long texts. */
 export const beginningScheme = "caisson-beginning";
-
-/** The largest text that is shown whole, in bytes: a window has it in memory several times. */
-const maxText = 64 << 20;
 
 /** How much is shown of a larger one, or of a binary artifact, in bytes. */
 const beginning = 1 << 20;
@@ -42,7 +41,13 @@ export class ArtifactFiles implements vscode.FileSystemProvider {
   }
 
   async readFile(uri: vscode.Uri): Promise<Uint8Array> {
-    return this.caisson.artifacts.read(await this.find(uri));
+    const artifact = await this.find(uri);
+    // An editor that asks by itself, as one of the last window does, gets no more either.
+    const problem = tooLargeToShow(artifact.name, artifact.size, "save the artifact to see it");
+    if (problem !== "") {
+      throw vscode.FileSystemError.Unavailable(problem);
+    }
+    return this.caisson.artifacts.read(artifact);
   }
 
   /** The publication of the uri; an editor of the last window may ask before the list came. */
@@ -117,9 +122,15 @@ function shownUri(artifact: Artifact): vscode.Uri {
 export async function openArtifact(caisson: Caisson, artifact: Artifact): Promise<void> {
   const uri = shownUri(artifact);
   const view = await caisson.artifacts.viewOf(artifact);
-  if (artifact.size > maxText && (view === "text" || view === "markdown")) {
+  if (artifact.size > maxWhole && (view === "text" || view === "markdown")) {
     await vscode.window.showTextDocument(uri.with({ scheme: beginningScheme }), { preview: true });
     return;
+  }
+  if (view === "image") {
+    const problem = tooLargeToShow(artifact.name, artifact.size, "save the artifact to see it");
+    if (problem !== "") {
+      throw new ServiceError(problem, { kind: "artifactTooLarge" });
+    }
   }
   switch (view) {
     case "markdown":
@@ -137,15 +148,36 @@ export async function openArtifact(caisson: Caisson, artifact: Artifact): Promis
   }
 }
 
-/** Shows what is different between two artifacts. */
-export async function compareArtifacts(a: Artifact, b: Artifact): Promise<void> {
+const beginnings = "Compare the Beginnings";
+
+/**
+ * Shows what is different between two artifacts: between texts, or the bytes of what is no
+ * text. Of long ones somebody may want the beginnings compared, and no more is loaded.
+ */
+export async function compareArtifacts(caisson: Caisson, a: Artifact, b: Artifact): Promise<void> {
   const [older, newer] = a.createdAt <= b.createdAt ? [a, b] : [b, a];
-  await vscode.commands.executeCommand(
-    "vscode.diff",
-    shownUri(older),
-    shownUri(newer),
+  const views = [await caisson.artifacts.viewOf(older), await caisson.artifacts.viewOf(newer)];
+  let scheme = artifactScheme;
+  if (views.includes("hex")) {
+    scheme = hexScheme; // which has no more than the beginnings
+  } else {
+    const problem = tooLargeToCompare([older, newer]);
+    if (problem !== "") {
+      const offered = views.includes("image") ? [] : [beginnings];
+      if ((await vscode.window.showWarningMessage(problem, ...offered)) !== beginnings) {
+        return;
+      }
+      scheme = beginningScheme;
+    }
+  }
+  const title =
     older.name === newer.name
       ? `${name(older.name)} (versions)`
-      : `${name(older.name)} ↔ ${name(newer.name)}`,
+      : `${name(older.name)} ↔ ${name(newer.name)}`;
+  await vscode.commands.executeCommand(
+    "vscode.diff",
+    shownUri(older).with({ scheme }),
+    shownUri(newer).with({ scheme }),
+    scheme === beginningScheme ? `${title}, the beginnings` : title,
   );
 }

@@ -383,7 +383,7 @@ async function compare(caisson: Caisson, argument: unknown, all: unknown): Promi
   }
   const other = second ?? (await pickOther(caisson, first));
   if (other !== undefined) {
-    await compareArtifacts(first, other);
+    await compareArtifacts(caisson, first, other);
   }
 }
 

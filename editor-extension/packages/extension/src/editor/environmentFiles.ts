@@ -5,6 +5,7 @@ import { eachOf } from "../model/eachOf.js";
 import { fault } from "../model/fileErrors.js";
 import { servicePath } from "../model/paths.js";
 import { fromPath, inPath, name, withoutIcons } from "../model/shown.js";
+import { tooLargeToShow } from "../model/sizes.js";
 import { serviceError } from "../service/errors.js";
 import { sentence } from "./report.js";
 
@@ -70,10 +71,12 @@ export class EnvironmentFiles implements vscode.FileSystemProvider {
   }
 
   async readFile(uri: vscode.Uri): Promise<Uint8Array> {
+    this.check(uri, (await this.stat(uri)).size);
     const pieces: Buffer[] = [];
     let offset = 0;
     for (let eof = false; !eof; ) {
       const at = offset;
+      this.check(uri, at);
       const piece = await this.ask(uri, "fs/readFile", (sessionId, path) => ({
         sessionId,
         path,
@@ -86,6 +89,15 @@ export class EnvironmentFiles implements vscode.FileSystemProvider {
       eof = piece.eof || data.length === 0;
     }
     return Buffer.concat(pieces);
+  }
+
+  /** A file may be of any size, and grow while it is read: no more of it than fits is. */
+  private check(uri: vscode.Uri, size: number): void {
+    const file = fromPath(uri.path.split("/").at(-1) ?? "");
+    const problem = tooLargeToShow(file, size, "let an agent present a part of it");
+    if (problem !== "") {
+      throw vscode.FileSystemError.Unavailable(problem);
+    }
   }
 
   async writeFile(uri: vscode.Uri, content: Uint8Array): Promise<void> {
