@@ -132,6 +132,14 @@ func workerMain(ctx context.Context, args []string) error {
 			return errors.Join(err, pipe.Close())
 		}
 	}
+	if o.Listen != "" {
+		// Taken for what it starts, too: no terminal stops a worker in the background.
+		drop := make(chan os.Signal, 1)
+		if stops := stopSignals(); len(stops) > 0 { // none would be all
+			signal.Notify(drop, stops...)
+			defer signal.Stop(drop)
+		}
+	}
 	if o.Contained {
 		stockThreads(workerThreads)
 	}

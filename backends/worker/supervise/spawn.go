@@ -58,7 +58,7 @@ func detach(ctx context.Context, o worker.Options) error {
 	if err != nil {
 		return err
 	}
-	s, err := spawn(executable, o, os.StartProcess)
+	s, err := spawn(executable, o, unblocked(os.StartProcess))
 	if err != nil {
 		return err
 	}
