@@ -1,36 +1,12 @@
 // Bundles the extension: node build.mjs [--watch]
 import { copyFile, mkdir } from "node:fs/promises";
 import { context } from "esbuild";
-
-/** What speaks with the service: a file of its own, which is read at the first need. */
-const rpc = "vscode-jsonrpc/node";
+import { options } from "./bundle.mjs";
 
 await mkdir("dist", { recursive: true });
 await copyFile("../protocol/config.schema.json", "dist/config.schema.json");
 
-const bundle = await context({
-  entryPoints: { extension: "src/extension.ts", rpc },
-  outdir: "dist",
-  bundle: true,
-  format: "cjs",
-  platform: "node",
-  target: "node20",
-  external: ["vscode"],
-  plugins: [
-    {
-      name: "rpc",
-      setup: ({ onResolve }) => {
-        onResolve({ filter: new RegExp(`^${rpc}$`) }, ({ kind }) =>
-          kind === "entry-point" ? undefined : { path: "./rpc.js", external: true },
-        );
-      },
-    },
-  ],
-  minify: true,
-  sourcemap: true,
-  sourcesContent: false,
-  logLevel: "warning",
-});
+const bundle = await context(options);
 if (process.argv.includes("--watch")) {
   await bundle.watch();
 } else {

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { availableParallelism, loadavg } from "node:os";
 import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { Session } from "@caisson/protocol";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { Agent, AgentError } from "./agent.js";
@@ -175,6 +176,24 @@ describe("in a real workbench", () => {
     await window.choose("report.md", "report.md");
     await window.tab("report.md (versions)").waitFor();
     await workbench.page.locator(".monaco-diff-editor").filter({ hasText: "ill" }).waitFor();
+  });
+
+  it("compares no more than the editor can bear, and says so", async () => {
+    for (const word of ["old", "new"]) {
+      const command = `busybox yes ${word} | head -c 20971520 > big.txt`;
+      await agent.call(session, "bash", { command });
+      await agent.call(session, "present_artifact", { path: "big.txt" });
+    }
+    await window.row("Artifacts", "big.txt").first().click({ button: "right" });
+    await window.takeFromMenu("Compare Artifacts");
+    await window.choose("big.txt", "big.txt");
+    await window
+      .notification("Too large to compare: big.txt (20 MiB)")
+      .locator(".monaco-button", { hasText: "Compare the Beginnings" })
+      .click();
+    await window.tab("big.txt (versions), the beginnings").waitFor();
+    await workbench.page.locator(".monaco-diff-editor").filter({ hasText: "new" }).waitFor();
+    await window.command("View: Close Editor");
   });
 
   it("looks into the environment, by a file's name", async () => {
@@ -357,6 +376,63 @@ describe("in a real workbench", () => {
     const question = window.notification("An agent wants to run bash in guarded");
     await question.locator(".monaco-button", { hasText: "Allow Once" }).click();
     expect((await again).structuredContent).toMatchObject({ stdout: "should run\nand more\n" });
+
+    // What is allowed for the session holds for the same that has been asked meanwhile.
+    const same = Array.from({ length: 3 }, () =>
+      agent.call(asked, "bash", { command: "echo should repeat" }),
+    );
+    await window.dialog.filter({ hasText: "echo should repeat" }).waitFor();
+    await window.dialog.locator(".monaco-button", { hasText: "This Session" }).click();
+    for (const { structuredContent } of await Promise.all(same)) {
+      expect(structuredContent).toMatchObject({ stdout: "should repeat\n" });
+    }
+    expect(await window.dialog.count()).toBe(0);
+  });
+
+  it("asks in a low window so that all can be read and answered", async () => {
+    const small = { width: 640, height: 400 };
+    const usual = workbench.page.viewportSize() ?? small;
+    const asked = await agent.open("guarded");
+    await workbench.page.setViewportSize(small);
+    const lines = Array.from({ length: 80 }, (_, i) => `: ${`word${i} `.repeat(20)}`);
+    const call = agent.call(asked, "bash", {
+      command: `echo should fit\n${lines.join("\n")}\necho the end`,
+      timeout_seconds: 60,
+    });
+    await window.dialog.filter({ hasText: "echo should fit" }).waitFor();
+    const buttons = window.dialog.locator(".monaco-button");
+    expect(await buttons.count()).toBe(4);
+    await picture("low-question");
+    expect(await window.inSight(buttons)).toBe(true);
+    expect(await window.inSight(window.dialog)).toBe(true);
+    await workbench.page.keyboard.press("Enter");
+    await window.tab("What bash would do").waitFor();
+    const question = window.notification("An agent wants to run bash in guarded");
+    await question.locator(".monaco-button", { hasText: "Allow Once" }).waitFor();
+    await picture("low-answer");
+    expect(await window.inSight(question.locator(".monaco-button"))).toBe(true);
+    // The whole can be reached.
+    await window.editor.click();
+    await workbench.page.keyboard.press("Control+End");
+    await window.editor.filter({ hasText: "timeout_seconds" }).waitFor();
+    await question.locator(".monaco-button", { hasText: "Allow Once" }).click();
+    expect((await call).structuredContent).toMatchObject({ stdout: "should fit\nthe end\n" });
+    await workbench.page.setViewportSize(usual);
+    await window.command("View: Close Editor");
+  });
+
+  it("interrupts a process that reads nothing of a paste", async () => {
+    const deaf = await agent.open("guarded");
+    const script = "stty -icanon -echo; echo ready; sleep 600";
+    await agent.start(deaf, script, { label: "deaf", tty: { cols: 80, rows: 24 } });
+    const row = window.row("Processes", "deaf");
+    await row.filter({ hasText: "running" }).click();
+    await window.terminal.filter({ hasText: "ready" }).waitFor();
+    await window.pasteInTerminal("x".repeat(200_000));
+    await workbench.page.keyboard.press("Control+C");
+    await window.terminal.filter({ hasText: "not read is dropped" }).waitFor();
+    await row.filter({ hasText: /ended by SIGINT|exit code 130/ }).waitFor();
+    await window.command("Notifications: Clear All Notifications");
   });
 
   it("makes no links of what a process is called", async () => {
@@ -416,13 +492,32 @@ describe("in a real workbench", () => {
     await workbench.enter();
     await window.status.filter({ hasText: "isolated" }).waitFor();
     await window.showCaisson();
-    await window.row("Sessions", /isolated.*failed.*here/).waitFor();
+    const row = window.row("Sessions", /isolated.*here/);
+    await row.filter({ hasText: /in use elsewhere \(pid \d+\)/ }).waitFor();
     await window.section("Processes").getByText("is not known here").waitFor();
     agent = await Agent.connect(workbench.socket);
     await expect(agent.open()).rejects.toMatchObject({ data: { kind: "sessionBusy" } });
     await picture("busy");
     await release();
+    // It is this window's again without a click.
+    await row.filter({ hasNotText: "elsewhere" }).waitFor();
+    await window.row("Processes", "survivor").filter({ hasText: "running" }).waitFor();
     expect((await agent.open()).id).toBe(session.id);
+  });
+
+  it("follows what another window does with its sessions", async () => {
+    const row = window.row("Sessions", "library");
+    const other = await workbench.another();
+    const workspace = pathToFileURL(workbench.library).href;
+    const { session: theirs } = await other.request("session/open", { workspace, connect: false });
+    await row.filter({ hasText: "in use elsewhere" }).waitFor();
+    await picture("elsewhere");
+    await other.stop();
+    await row.filter({ hasText: "not started" }).waitFor();
+    const third = await workbench.another();
+    await third.request("session/delete", { sessionId: theirs.id });
+    await row.waitFor({ state: "hidden" });
+    await third.stop();
   });
 
   it("says that a program is too old, and what to do", async () => {

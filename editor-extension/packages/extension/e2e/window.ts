@@ -147,6 +147,26 @@ export class Window {
     await this.page.keyboard.type(text);
   }
 
+  /** Puts a text into the terminal at once, as a paste does. */
+  async pasteInTerminal(text: string): Promise<void> {
+    await this.typeInTerminal("");
+    await this.page.keyboard.insertText(text);
+  }
+
+  /** Whether a person can see and click each of the buttons, in a window of that size. */
+  async inSight(buttons: Locator): Promise<boolean> {
+    const size = this.page.viewportSize() ?? { width: 0, height: 0 };
+    const boxes = await Promise.all((await buttons.all()).map((button) => button.boundingBox()));
+    return boxes.every(
+      (box) =>
+        box !== null &&
+        box.x >= 0 &&
+        box.y >= 0 &&
+        box.x + box.width <= size.width &&
+        box.y + box.height <= size.height,
+    );
+  }
+
   /** Takes a line of the open context menu, which takes no click in its first moment. */
   async takeFromMenu(text: string): Promise<void> {
     const item = this.page.locator(".context-view .action-menu-item").filter({ hasText: text });

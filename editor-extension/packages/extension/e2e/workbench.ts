@@ -224,16 +224,21 @@ setInterval(() => undefined, 60_000);
     return path;
   }
 
-  /** Lets another service than the window's have the session; what it gives ends that one. */
-  async hold(session: Session): Promise<() => Promise<unknown>> {
+  /** A service of another window, which works with the same sessions. */
+  async another(): Promise<Connection> {
     const state = join(this.directory, "state", "caisson");
     const program = await this.program();
     const args = ["serve", "--state-dir", state, "--config", this.configuration];
-    const other = await Connection.start(
+    return Connection.start(
       launch(program, args),
       { processId: process.pid, clientInfo: { name: "another window", version: "1" } },
       () => undefined,
     );
+  }
+
+  /** Lets another service than the window's have the session; what it gives ends that one. */
+  async hold(session: Session): Promise<() => Promise<unknown>> {
+    const other = await this.another();
     const { id: sessionId, workspace } = session;
     await other.request("session/open", { sessionId, workspace, connect: false });
     return () => other.stop();

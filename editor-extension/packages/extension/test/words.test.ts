@@ -71,5 +71,14 @@ describe("words", () => {
       `00000000  41 00 ff                 ${" ".repeat(23)}  |A..|\n`,
     );
     expect(dump(new Uint8Array(17)).split("\n")).toHaveLength(3);
+    const all = Uint8Array.from({ length: 256 }, (_, i) => i);
+    const lines = dump(all).split("\n");
+    expect(lines[4]).toBe(
+      "00000040  40 41 42 43 44 45 46 47  48 49 4a 4b 4c 4d 4e 4f  |@ABCDEFGHIJKLMNO|",
+    );
+    expect(lines[15]).toBe(
+      `000000f0  f0 f1 f2 f3 f4 f5 f6 f7  f8 f9 fa fb fc fd fe ff  |${".".repeat(16)}|`,
+    );
+    expect(dump(new Uint8Array(0))).toBe("");
   });
 });
