@@ -23,6 +23,7 @@ type containerVerb struct {
 
 var containerVerbs = map[string]containerVerb{
 	"exec": {skip: 1}, "run": {skip: 1}, "create": {skip: 1, first: true}, "debug": {skip: 1, first: true},
+	"unshare": {first: true, shell: true}, "ssh": {skip: 1, first: true},
 	"rsh": {skip: 1, first: true, shell: true}, "attach": {joins: true, first: true}, "start": {joins: true, flagged: true, first: true},
 }
 
@@ -47,6 +48,20 @@ var containerValues = strings.Fields("-e -u -w -v -p -l -m -h -a -c -n -f")
 // wherever it runs. A container that somebody can type into, and in which nobody knows what
 // runs, is a shell that is started to be typed into.
 func (w *walker) container(sh *shell, program string, args []field, stdin string) string {
+	if i := slices.IndexFunc(args, func(f field) bool { return slices.Contains(builds, f.text) }); i >= 0 && !slices.ContainsFunc(args[:i], func(f field) bool {
+		_, ok := containerVerbs[f.text]
+		return ok
+	}) {
+		w.image(sh, args[i+1:], stdin)
+		return string(anything)
+	}
+	for i, change := range args { // such as -c 'CMD …' of commit
+		if i > 0 && slices.ContainsFunc(args[:i], func(f field) bool { return f.text == "commit" || f.text == "import" }) {
+			w.described(sh, change.text)
+			_, value, _ := strings.Cut(change.text, "=")
+			w.described(sh, value)
+		}
+	}
 	name, verb, at := verbOf(args)
 	if at < 0 {
 		return string(anything)
@@ -135,7 +150,7 @@ func verbOf(args []field) (name string, v containerVerb, at int) {
 			continue
 		}
 		if first := !slices.ContainsFunc(args[:i], func(f field) bool {
-			return !strings.HasPrefix(f.text, "-") && !slices.Contains([]string{"container", "compose", "pod"}, f.text)
+			return !strings.HasPrefix(f.text, "-") && !slices.Contains([]string{"container", "compose", "pod", "service", "machine"}, f.text)
 		}); first || !v.first || i > 0 && strings.HasPrefix(args[i-1].text, "-") {
 			return a.text, v, i
 		}

@@ -216,63 +216,6 @@ func (w *walker) sed(sh *shell, script, stdin string) {
 	}
 }
 
-// makefile follows the recipes of a makefile that the line gives to make.
-func (w *walker) makefile(sh *shell, args []field, stdin string) {
-	list := []field{}
-	for i, a := range args {
-		name, value, cut := strings.Cut(a.text, "=")
-		flag, joined := strings.CutPrefix(a.text, "-f")
-		switch {
-		case (a.text == "-f" || a.text == "--file" || a.text == "--makefile") && i+1 < len(args):
-			list = append(list, args[i+1])
-		case joined && flag != "":
-			list = append(list, field{text: flag, output: a.output})
-		case cut && (name == "--file" || name == "--makefile"):
-			list = append(list, field{text: value, output: a.output})
-		case name == "--eval":
-			if !cut && i+1 < len(args) {
-				value = args[i+1].text
-			}
-			w.recipes(sh, value)
-		case name == "SHELL":
-			w.code(sh.child(), value, unread)
-		}
-	}
-	if len(list) == 0 {
-		list = literal([]string{"GNUmakefile", "makefile", "Makefile"})
-	}
-	for _, f := range list {
-		if text := w.file(sh, f, stdin); text != string(outside) {
-			w.recipes(sh, text)
-		}
-	}
-}
-
-// recipes follows the shell code of a makefile.
-func (w *walker) recipes(sh *shell, text string) {
-	if open(text) {
-		w.give("make", "it reads rules that are only known when it runs")
-	}
-	for line := range strings.SplitSeq(text, "\n") {
-		for rest := line; ; {
-			_, after, ok := strings.Cut(rest, "$(shell ")
-			if !ok {
-				break
-			}
-			rest = after
-			code, _, _ := strings.Cut(after, ")")
-			w.code(sh.child(), code, unread)
-		}
-		recipe, ok := strings.CutPrefix(line, "\t")
-		if !ok {
-			_, recipe, ok = strings.Cut(line, ";")
-		}
-		if ok && known(recipe) {
-			w.code(sh.child(), strings.ReplaceAll(strings.TrimLeft(recipe, "@-+ \t"), "$$", "$"), unread)
-		}
-	}
-}
-
 // edited forgets what is in the files of the line that a program changes.
 func (s *shell) edited(program string, args []field) {
 	inPlace := slices.ContainsFunc(args, func(f field) bool {

@@ -49,8 +49,7 @@ func (w *walker) lying(sh *shell, program string) {
 			if !slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(name, end) }) || strings.HasPrefix(text, copied) {
 				continue
 			}
-			if key := l.language + "\x00" + name; w.lay[key] != text { // once
-				w.lay[key] = text
+			if w.once(l.language, name, text) {
 				if l.language == "vim" {
 					w.editor(sh, text)
 				}

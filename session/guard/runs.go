@@ -62,6 +62,8 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 	}
 	w.interpreter(sh, program, fields[1:], stdin)
 	w.lying(sh, program)
+	w.recipesOf(sh, program, fields[1:], stdin)
+	w.packageScripts(sh, program)
 	sh.edited(program, fields[1:])
 	w.codeIn(sh, program, fields[1:])
 	w.options(sh, program, fields[1:])
@@ -225,7 +227,15 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 			w.give(program, "it reads a program that is only known when it runs")
 		}
 		return string(anything), true
-	case "busybox", "toybox":
+	case "buildah":
+		if len(args) > 0 && slices.Contains(builds, args[0].text) {
+			return w.container(sh, program, args, stdin), true
+		}
+	case "k3s", "microk8s", "minikube": // which have others in them
+		if len(args) > 0 && slices.Contains(containers, args[0].text) {
+			return w.run(sh, args, stdin), true
+		}
+	case "busybox", "toybox", "busybox-static", "busybox.static":
 		if len(args) > 0 && !strings.HasPrefix(args[0].text, "-") {
 			return w.run(sh, args, stdin), true
 		}
@@ -248,8 +258,6 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 			w.code(sh.child(), a.text, stdin)
 		}
 		return string(anything), true
-	case "npm", "pnpm", "yarn", "bun":
-		w.packageScripts(sh)
 	case "xargs":
 		return w.xargs(sh, args, stdin), true
 	case "find", "fd", "fdfind":
@@ -263,7 +271,7 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 	case "ssh":
 		w.ssh(sh, args, stdin)
 		return string(anything), true
-	case "make", "gmake":
+	case "make", "gmake", "bmake", "remake", "mingw32-make":
 		w.makefile(sh, args, stdin)
 		return string(anything), true
 	case "just":

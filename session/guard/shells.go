@@ -165,16 +165,37 @@ func (w *walker) schedule(sh *shell, table string) {
 	}
 }
 
+// scripts are the files that describe a package, the member of them that holds its scripts by
+// name, and the programs that run those.
+var scripts = []struct {
+	file, member string
+	programs     []string
+}{
+	{"package.json", "scripts", []string{"npm", "pnpm", "yarn", "bun", "npm-run-all"}},
+	{"composer.json", "scripts", []string{"composer"}},
+	{"deno.json", "tasks", []string{"deno"}},
+}
+
 // packageScripts follows the scripts of a package that the line itself describes.
-func (w *walker) packageScripts(sh *shell) {
-	var described struct {
-		Scripts map[string]string `json:"scripts"`
-	}
-	if json.Unmarshal([]byte(sh.files[resolve(sh.dir, "package.json")]), &described) != nil {
-		return // nor would it be read as one
-	}
-	for _, name := range slices.Sorted(maps.Keys(described.Scripts)) {
-		w.code(sh.child(), described.Scripts[name], unread)
+func (w *walker) packageScripts(sh *shell, program string) {
+	for _, s := range scripts {
+		text, ok := sh.files[resolve(sh.dir, s.file)]
+		var described map[string]json.RawMessage
+		var all map[string]any
+		if !ok || !slices.Contains(s.programs, program) || !w.once(s.member, resolve(sh.dir, s.file), text) || json.Unmarshal([]byte(text), &described) != nil || json.Unmarshal(described[s.member], &all) != nil {
+			continue // nor would it be read as one
+		}
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			list, ok := all[name].([]any)
+			if !ok {
+				list = []any{all[name]}
+			}
+			for _, script := range list {
+				if code, ok := script.(string); ok {
+					w.code(sh.child(), code, unread)
+				}
+			}
+		}
 	}
 }
 

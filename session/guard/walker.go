@@ -22,8 +22,9 @@ type walker struct {
 	// declared are all functions, and called those that were called.
 	declared []declared
 	called   map[*syntax.Stmt]bool
-	// lay is the code of files that programs load, by language and name, that was followed.
-	lay map[string]string
+	// followed is the code of files that programs load or run, by what loads it and their
+	// names. It may start the same program again.
+	followed map[string]string
 }
 
 // declared is a function and the shell that declared it.
@@ -32,7 +33,17 @@ type declared struct {
 	body *syntax.Stmt
 }
 
-func newWalker() *walker { return &walker{called: map[*syntax.Stmt]bool{}, lay: map[string]string{}} }
+func newWalker() *walker { return &walker{called: map[*syntax.Stmt]bool{}, followed: map[string]string{}} }
+
+// once reports whether code in a file is followed for the first time.
+func (w *walker) once(by, name, text string) bool {
+	key := by + "\x00" + name
+	if seen, ok := w.followed[key]; ok && seen == text {
+		return false
+	}
+	w.followed[key] = text
+	return true
+}
 
 // commands are what was found, each once.
 func (w *walker) commands() []command {
