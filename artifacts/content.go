@@ -100,9 +100,9 @@ func (s *Store) Save(ctx context.Context, id, path string, overwrite bool) error
 	case err != nil:
 		return fmt.Errorf("the artifact cannot be saved: %w", err)
 	case info.IsDir():
-		return fmt.Errorf("%s is a directory: %w", path, ErrExists)
+		return fmt.Errorf("%q is a directory: %w", path, ErrExists)
 	case !overwrite:
-		return fmt.Errorf("%s: %w", path, ErrExists)
+		return fmt.Errorf("%q: %w", path, ErrExists)
 	}
 	c, err := s.OpenContent(id)
 	if err != nil {
@@ -118,9 +118,9 @@ func (s *Store) Save(ctx context.Context, id, path string, overwrite bool) error
 		}
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s: %w", path, ErrExists)
+		return fmt.Errorf("%q: %w", path, ErrExists)
 	} else if err != nil {
-		return fmt.Errorf("the artifact cannot be saved as %s: %w", path, err)
+		return fmt.Errorf("the artifact cannot be saved as %q: %w", path, err)
 	}
 	return nil
 }

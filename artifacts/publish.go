@@ -36,10 +36,10 @@ func (s *Store) Publish(ctx context.Context, req PublishRequest, r io.Reader) (A
 		return Artifact{}, err
 	}
 	if len(req.SourcePath)+len(req.Profile) > maxSource {
-		return Artifact{}, fmt.Errorf("%w: the source path of %s is too long", ErrInvalid, req.Name)
+		return Artifact{}, fmt.Errorf("%w: the source path of %q is too long", ErrInvalid, req.Name)
 	}
 	if req.Size > MaxSize {
-		return Artifact{}, fmt.Errorf("%s is %d bytes large: %w", req.Name, req.Size, ErrTooLarge)
+		return Artifact{}, fmt.Errorf("%q is %d bytes large: %w", req.Name, req.Size, ErrTooLarge)
 	}
 	in, err := s.receive(ctx, req, r)
 	if err != nil {
@@ -85,13 +85,13 @@ func (s *Store) receive(ctx context.Context, req PublishRequest, r io.Reader) (r
 		hash.Write(buf[:n])
 		in.head = append(in.head, buf[:min(n, sniffLen-len(in.head))]...)
 		if _, werr := f.Write(buf[:n]); werr != nil {
-			err = fmt.Errorf("%s cannot be stored: %w", req.Name, werr)
+			err = fmt.Errorf("%q cannot be stored: %w", req.Name, werr)
 		}
 	}
 	switch {
 	case !errors.Is(err, io.EOF):
 	case in.size < req.Size:
-		err = fmt.Errorf("%s ended after %d of %d bytes: %w", req.Name, in.size, req.Size, ErrSize)
+		err = fmt.Errorf("%q ended after %d of %d bytes: %w", req.Name, in.size, req.Size, ErrSize)
 	default:
 		err = f.Sync()
 	}
@@ -104,9 +104,9 @@ func (s *Store) receive(ctx context.Context, req PublishRequest, r io.Reader) (r
 
 func tooMuch(req PublishRequest) error {
 	if req.Size >= 0 {
-		return fmt.Errorf("%s is longer than the declared %d bytes: %w", req.Name, req.Size, ErrSize)
+		return fmt.Errorf("%q is longer than the declared %d bytes: %w", req.Name, req.Size, ErrSize)
 	}
-	return fmt.Errorf("%s: %w", req.Name, ErrTooLarge)
+	return fmt.Errorf("%q: %w", req.Name, ErrTooLarge)
 }
 
 // commit makes the content a blob, unless it is one already, and ties a record
@@ -136,13 +136,13 @@ func (s *Store) commit(ctx context.Context, req PublishRequest, in received) (Ar
 	case err == nil || errors.Is(err, fs.ErrNotExist):
 		// Absent, or damaged: what has just arrived is known to be whole.
 		if err := s.root.Rename(in.tmp, blob); err != nil {
-			return Artifact{}, fmt.Errorf("%s cannot be stored: %w", req.Name, err)
+			return Artifact{}, fmt.Errorf("%q cannot be stored: %w", req.Name, err)
 		}
 		if err := s.syncDir(blobsDir); err != nil {
 			return Artifact{}, err
 		}
 	default:
-		return Artifact{}, fmt.Errorf("%s cannot be stored: %w", req.Name, err)
+		return Artifact{}, fmt.Errorf("%q cannot be stored: %w", req.Name, err)
 	}
 	if err := s.writeRecord(a); err != nil {
 		return Artifact{}, err

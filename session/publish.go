@@ -44,7 +44,7 @@ func (m *Manager) PublishArtifact(ctx context.Context, id, path string) (a artif
 	if err != nil {
 		return a, p, known(err)
 	}
-	err = m.withPlace(ctx, id, tool.GroupArtifact, presentArtifact, use{reads: always}, func(ctx context.Context, at *place, env backends.Environment) error {
+	err = m.withPlace(ctx, id, tool.GroupArtifact, presentArtifact, onlyReads(), func(ctx context.Context, at *place, env backends.Environment) error {
 		r, err := env.Call(ctx, tool.Request{
 			ID: "c-" + newID(), Name: presentArtifact, Arguments: arguments,
 			Actor: tool.Actor{ID: id, Kind: tool.ActorMain}, Mode: tool.ReadOnly,
@@ -111,7 +111,7 @@ func (p *place) publish(ctx context.Context, env backends.Environment, path stri
 	stream, err := env.Export(ctx, e.Token)
 	if tool.KindOf(err) == tool.ArtifactNotFound {
 		// It was made a moment ago. What only looked is done once more.
-		err = tool.Errorf(tool.OutcomeUnknown, "the copy of %s was lost with the worker that had made it: %w", path, err).
+		err = tool.Errorf(tool.OutcomeUnknown, "the copy of %q was lost with the worker that had made it: %w", path, err).
 			WithHint("Present the file again.")
 	}
 	if err != nil {
@@ -142,10 +142,10 @@ func (p *place) publish(ctx context.Context, env backends.Environment, path stri
 func notPublished(path string, err error) error {
 	switch {
 	case errors.Is(err, artifacts.ErrTooLarge):
-		return tool.Errorf(tool.ArtifactTooLarge, "%s is too large: %w", path, artifacts.ErrTooLarge).WithPath(path).
+		return tool.Errorf(tool.ArtifactTooLarge, "%q is too large: %w", path, artifacts.ErrTooLarge).WithPath(path).
 			WithHint("Present a part of it, or compress it.")
 	case errors.Is(err, artifacts.ErrSize), errors.Is(err, artifacts.ErrInvalid):
-		return tool.Errorf(tool.Internal, "the environment sent a broken snapshot of %s: %w", path, err).WithPath(path)
+		return tool.Errorf(tool.Internal, "the environment sent a broken snapshot of %q: %w", path, err).WithPath(path)
 	}
 	return known(err)
 }

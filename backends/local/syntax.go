@@ -84,7 +84,7 @@ func (e *environment) misspeltStart(ctx context.Context, r tool.StartRequest, de
 	if err != nil || result.IsError || json.Unmarshal(result.StructuredContent, &ran) != nil {
 		return denied
 	}
-	return tool.Errorf(tool.InvalidParams, "the shell cannot read the command line: %s", strings.TrimSpace(ran.Stderr)).WithPath("command")
+	return tool.Errorf(tool.InvalidParams, "the shell cannot read the command line; it said: %s", strings.TrimSpace(ran.Stderr)).WithPath("command")
 }
 
 // readLine has the profile's shell read a line and run none of it.

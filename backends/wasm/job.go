@@ -106,7 +106,7 @@ func (e *environment) checkCWD(r backends.JobRequest) error {
 	case err != nil:
 		return err
 	case p != e.places[0]:
-		return tool.Errorf(tool.Unsupported, "a job works in the first directory of the profile, %s, and %s is in another", e.places[0].Guest, r.CWD).
+		return tool.Errorf(tool.Unsupported, "a job works in the first directory of the profile, %s, and %q is in another", e.places[0].Guest, r.CWD).
 			WithHint("let the job write there by its whole path").WithPath("cwd")
 	case p.ReadOnly && len(r.Inputs) > 0:
 		return p.errReadOnly("cwd")

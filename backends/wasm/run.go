@@ -60,7 +60,7 @@ func checkTexts(args []string, environment map[string]string) error {
 			return tool.Errorf(tool.InvalidParams, "%q cannot be the name of a variable", name).WithPath("environment")
 		}
 		if strings.ContainsRune(value, 0) {
-			return tool.Errorf(tool.InvalidParams, "the value of %s holds a NUL byte", name).WithPath("environment")
+			return tool.Errorf(tool.InvalidParams, "the value of %q holds a NUL byte", name).WithPath("environment")
 		}
 	}
 	return nil

@@ -50,6 +50,11 @@ func TestAlso(t *testing.T) {
 		t.Errorf("exit code %d, %q", code, said.String())
 	}
 	said.Reset()
+	a.report(nil, tool.Errorf(tool.Internal, "x\ncaisson: \x1b[31mforged").WithHint("y\n  hint: forged"))
+	if got, want := said.String(), "caisson: x\n    caisson: \ufffd[31mforged\n  hint: y\n      hint: forged\n"; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+	said.Reset()
 	a.report(nil, exitError{code: 7})
 	if said.String() != "" {
 		t.Errorf("it says %q", said.String())

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -149,13 +150,17 @@ func (a *app) report(cmd *cobra.Command, err error) {
 	if err == nil || errors.As(err, &done) && done.err == nil {
 		return
 	}
-	fmt.Fprintf(a.errs, "caisson: %s\n", harmless(err.Error()))
+	fmt.Fprintf(a.errs, "caisson: %s\n", indented(err.Error()))
 	var e *tool.Error
 	var usage usageError
 	switch {
 	case errors.As(err, &e) && e.Hint != "":
-		fmt.Fprintf(a.errs, "  hint: %s\n", harmless(e.Hint))
+		fmt.Fprintf(a.errs, "  hint: %s\n", indented(e.Hint))
 	case errors.As(err, &usage):
 		fmt.Fprintf(a.errs, "  hint: \"%s --help\" tells what it takes\n", cmd.CommandPath())
 	}
 }
+
+// indented is a text of which no line but the first can be taken for one that this
+// program begins: what an error tells may come from anywhere.
+func indented(text string) string { return strings.ReplaceAll(harmless(text), "\n", "\n    ") }

@@ -135,7 +135,7 @@ left of it is printed.`,
 					}
 					fmt.Fprintf(a.out, "%s is deleted\n", id)
 					if left != "" {
-						fmt.Fprintf(a.errs, "caisson: %s: %s\n", id, harmless(left))
+						fmt.Fprintf(a.errs, "caisson: %s: %s\n", id, indented(left))
 					}
 					return nil
 				})

@@ -119,6 +119,8 @@ type failure struct {
 	// quotes says that what the message quotes may be what a call was given, or what
 	// its program printed.
 	quotes bool
+	// about is the file of an environment that the error is about, as far as it says so.
+	about string
 }
 
 type sessionState struct {
@@ -224,7 +226,7 @@ func (l *Log) line(to []byte, e event) []byte {
 	for _, f := range []*failure{e.Failure, e.stateFailure()} {
 		if f != nil {
 			if f.quotes {
-				f.Message = withoutGiven(f.Message)
+				f.Message = withoutGiven(f.Message, f.about)
 			}
 			f.Message = clip(l.secrets.redact(f.Message))
 		}

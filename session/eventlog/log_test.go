@@ -129,6 +129,10 @@ func TestRedact(t *testing.T) {
 	l.ExecutionFailed(session.Execution{Err: errors.New("the command `curl given1` and \"given2 \\\" given3\" were denied")})
 	l.ExecutionFailed(session.Execution{Err: errors.New("the module words failed: unreachable; it said: given4 \"\nand `given5")})
 	l.ExecutionFailed(session.Execution{Err: errors.New("the pack \"words it said: \" ended with exit code 1 and said: given6 it said: given7")})
+	l.ExecutionFailed(session.Execution{Err: tool.Errorf(tool.Internal, "open notes/given8.txt: no such file").WithPath("notes/given8.txt")})
+	l.ExecutionFailed(session.Execution{Err: tool.Errorf(tool.Internal, "input given9.csv: no such file").WithPath("inputFiles.given9.csv")})
+	l.ExecutionFailed(session.Execution{Err: tool.Errorf(tool.InvalidParams, "the path is missing").WithPath("path")})
+	l.ExecutionFailed(session.Execution{Err: tool.Errorf(tool.Denied, "guard.rules[0] denies it").WithPath("guard.rules[0]")})
 	l.ExecutionFailed(session.Execution{Err: errors.New("the token of a short sentence stays: /home/u/file:12 not found, exit code 1")})
 	end(t, l)
 	text, err := os.ReadFile(path)
@@ -141,7 +145,7 @@ func TestRedact(t *testing.T) {
 		}
 	}
 	for _, kept := range []string{"https://user:[redacted]@example.org/", "MY_TOKEN=[redacted]", "the token of a short sentence stays: /home/u/file:12 not found, exit code 1",
-		"the module words failed: unreachable; it said: …", `the pack \"…\" ended with exit code 1 and said: …`,
+		"the module words failed: unreachable; it said: …", "open …: no such file", "input …: no such file", "the path is missing", "guard.rules[0] denies it", `the pack \"…\" ended with exit code 1 and said: …`,
 	} {
 		if !strings.Contains(string(text), kept) {
 			t.Errorf("%q is not in the log:\n%s", kept, text)

@@ -1,6 +1,8 @@
 package eventlog
 
 import (
+	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,9 +45,26 @@ var quoted = sync.OnceValue(func() *regexp.Regexp {
 var printed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(it|and) said: [\s\S]*`) })
 
 // withoutGiven is an error's text without what a call was given and what its program
-// printed, as far as the error says which that is.
-func withoutGiven(text string) string {
-	return printed().ReplaceAllString(quoted().ReplaceAllString(text, `"…"`), "$1 said: …")
+// printed, as far as the error says which that is. The file that it is about is given,
+// too: the text of an adapter need not quote it.
+func withoutGiven(text, about string) string {
+	text = quoted().ReplaceAllString(text, `"…"`)
+	if about != "" {
+		text = strings.ReplaceAll(text, about, "…")
+	}
+	return printed().ReplaceAllString(text, "$1 said: …")
+}
+
+// fileOf is the file of an environment that the path of an error names: not a member of
+// arguments or of a configuration, and nothing absolute, which may be the service's own.
+func fileOf(of string) string {
+	if name, input := strings.CutPrefix(of, "inputFiles."); input {
+		return name
+	}
+	if !strings.Contains(of, "/") || path.IsAbs(of) || filepath.IsAbs(of) {
+		return ""
+	}
+	return of
 }
 
 type pattern struct {

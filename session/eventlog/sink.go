@@ -33,7 +33,7 @@ func failed(err error) *failure {
 	f := &failure{Kind: string(tool.KindOf(err)), Message: err.Error()}
 	var e *tool.Error
 	if errors.As(err, &e) {
-		f.Reason = string(e.Reason)
+		f.Reason, f.about = string(e.Reason), fileOf(e.Path)
 	}
 	return f
 }

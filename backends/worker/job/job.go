@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path"
 	"path/filepath"
 	"time"
@@ -146,6 +147,20 @@ func (r *Runner) prepare(q tool.JobRequest, p *place, in inputs) (c process.Comm
 	return c, script, nil
 }
 
+// cause is an error without the path that the system says beside it, which nobody has
+// quoted.
+func cause(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &link):
+		return link.Err
+	}
+	return err
+}
+
 // unwritten is the error of an input that could not be put into its place, which is
 // on the disk of a directory that stays.
 func unwritten(name string, err error, disk string) error {
@@ -157,7 +172,7 @@ func unwritten(name string, err error, disk string) error {
 	if tool.IsDiskFull(err) || errors.Is(err, fs.ErrPermission) {
 		kind = tool.Internal
 	}
-	return tool.Errorf(kind, "put the input %s into its place: %w", workspace.Format(name), err).WithPath("inputFiles." + name).WithDisk(disk)
+	return tool.Errorf(kind, "put the input %q into its place: %w", workspace.Format(name), cause(err)).WithPath("inputFiles." + name).WithDisk(disk)
 }
 
 // variables are those of the job. Python's cache of compiled modules would come

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -348,6 +349,47 @@ func TestGuardedFiles(t *testing.T) {
 	r.run(q)
 	r.nothing()
 }
+
+// TestGivenIsQuoted: what a job was given stands in an error only where that quotes it:
+// logs leave out what is quoted, and a line of a log is one line.
+func TestGivenIsQuoted(t *testing.T) {
+	r := newRig(t, nil)
+	const given = "given\nname"
+	long := strings.Repeat(given, 100)
+	for name, q := range map[string]tool.JobRequest{
+		"an input that is too long":         {Inputs: []tool.JobInput{{Path: long}}},
+		"an input in the workspace":         {Inputs: []tool.JobInput{{Path: long}}, CWD: "."},
+		"an input where a directory is":     {Inputs: []tool.JobInput{{Path: given}}, CWD: "."},
+		"a directory that is not there":     {CWD: given + "/no"},
+		"a directory that is no name":       {CWD: long},
+		"a program that is not there":       {Argv: []string{given}},
+		"a program that cannot be run":      {Argv: []string{"./" + given}, Inputs: []tool.JobInput{{Path: given, Data: []byte("\x7fELF")}}},
+		"a program that has no interpreter": {Argv: []string{"./" + given}, Inputs: []tool.JobInput{{Path: given, Data: []byte("#!/" + "no-such\n")}}},
+		"a variable that is none":           {Environment: map[string]string{given: "\x00"}},
+		"an interpreter that is not there":  {Script: &tool.JobScript{Interpreter: given}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if q.Argv == nil && q.Script == nil {
+				q.Argv = []string{"true"}
+			}
+			if strings.Contains(name, "where a directory is") {
+				if err := os.Mkdir(filepath.Join(r.root, given), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := r.runner.Run(t.Context(), q)
+			if err == nil {
+				t.Fatal("it has run")
+			}
+			if rest := quotes.ReplaceAllString(err.Error(), ""); strings.Contains(rest, "given") || strings.Contains(rest, "\n") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// quotes is what an error quotes, as logs know it.
+var quotes = regexp.MustCompile("`[^`]*`|\"(?:[^\"\\\\]|\\\\.)*\"")
 
 // TestScriptsAndVariables: the script disturbs no input, is beside them for those
 // who import, and Python leaves nothing.

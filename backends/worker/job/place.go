@@ -210,10 +210,10 @@ func (r *Runner) inCWD(q tool.JobRequest) (inputs, error) {
 		return nil, err
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, fs.ErrPermission),
 		errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENAMETOOLONG):
-		return nil, tool.Errorf(tool.InvalidParams, "the job's directory %q cannot be used: %w", q.CWD, err).WithPath("cwd").
+		return nil, tool.Errorf(tool.InvalidParams, "the job's directory %q cannot be used: %w", q.CWD, cause(err)).WithPath("cwd").
 			WithHint("name a directory of the workspace that is there, or leave cwd out to run in a fresh one")
 	}
-	return nil, tool.Errorf(tool.Internal, "open the job's directory: %w", err).WithPath("cwd")
+	return nil, tool.Errorf(tool.Internal, "open the job's directory %q: %w", q.CWD, cause(err)).WithPath("cwd")
 }
 
 func (c cwdInputs) write(name string, data []byte) error {

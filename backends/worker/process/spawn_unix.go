@@ -153,18 +153,18 @@ func startError(s spec, err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	e := tool.Errorf(tool.Internal, "start %s: %w", s.path, err).WithPath(s.path)
+	e := tool.Errorf(tool.Internal, "start %q: %w", s.path, err).WithPath(s.path)
 	switch {
 	case errors.Is(err, unix.E2BIG):
 		e.Kind = tool.InvalidParams
-		e.Message = fmt.Sprintf("start %s: the arguments and the environment are too large", s.path)
+		e.Message = fmt.Sprintf("start %q: the arguments and the environment are too large", s.path)
 		e.Hint = "put what is large into a file or standard input, and name the file: one argument or variable has less than 128 KiB on Linux"
 	case errors.Is(err, unix.EINVAL):
 		e.Kind = tool.InvalidParams
-		e.Message = fmt.Sprintf("start %s: an argument or variable holds a NUL byte", s.path)
+		e.Message = fmt.Sprintf("start %q: an argument or variable holds a NUL byte", s.path)
 	case errors.Is(err, unix.ENOENT):
 		e.Kind = tool.Unsupported
-		e.Message = fmt.Sprintf("start %s: the program is there, but not the interpreter or loader that it needs", s.path)
+		e.Message = fmt.Sprintf("start %q: the program is there, but not the interpreter or loader that it needs", s.path)
 		e.Hint = "install what the first line of the script, or the program, names, or run the script by an interpreter that is there"
 	case errors.Is(err, unix.ENOEXEC), errors.Is(err, unix.EACCES):
 		e.Kind = tool.InvalidParams

@@ -171,7 +171,7 @@ func pairs(env map[string]string) ([]string, error) {
 			return nil, tool.Errorf(tool.InvalidParams, "%q cannot be the name of a variable", name).WithPath("environment")
 		}
 		if strings.Contains(env[name], "\x00") {
-			return nil, tool.Errorf(tool.InvalidParams, "the value of %s holds a NUL byte", name).WithPath("environment")
+			return nil, tool.Errorf(tool.InvalidParams, "the value of %q holds a NUL byte", name).WithPath("environment")
 		}
 		out = append(out, name+"="+env[name])
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -105,10 +106,14 @@ func argumentName(field reflect.StructField) string {
 }
 
 func member(p jsontext.Pointer) string {
-	if s := strings.TrimPrefix(string(p), "/"); s != "" {
-		return s
+	s := strings.TrimPrefix(string(p), "/")
+	switch {
+	case s == "":
+		return "the arguments"
+	case strings.Trim(s, "abcdefghijklmnopqrstuvwxyz_") != "":
+		return strconv.Quote(s) // not the name of an argument alone
 	}
-	return "the arguments"
+	return s
 }
 
 // jsonName is what JSON calls values of a Go type.
