@@ -27,6 +27,7 @@ func TestQuality(t *testing.T) {
 		"UnreadClient":    testUnreadClient,
 		"TwoServices":     testTwoServices,
 		"ReadOnlyState":   testReadOnlyState,
+		"Umask":           testUmask,
 		"DockerDown":      testDockerDown,
 		"WithoutLandlock": testWithoutLandlock,
 		"OlderKernel":     testWithoutCloseRange,

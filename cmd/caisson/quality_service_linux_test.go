@@ -388,6 +388,24 @@ func testReadOnlyState(t *testing.T) {
 	p.serve().open("", "second").sh("true")
 }
 
+// A umask that keeps everybody out keeps nobody from what is their own.
+func testUmask(t *testing.T) {
+	p := newPlace(t, members{})
+	p.wrap = []string{"sh", "-c", `umask 777; exec "$@"`, "sh"}
+	w := p.serve().open("", "closed")
+	w.call("write_file", members{"path": "made", "content": "by a tool"})
+	w.sh("echo by a command > ran; cat made")
+	for _, name := range []string{"made", "ran"} {
+		info, err := os.Stat(filepath.Join(w.folder, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode != 0o600 {
+			t.Errorf("%s has the mode %v", name, mode)
+		}
+	}
+}
+
 // An engine that is not there, or never answers, is named in time, with what to
 // do.
 func testDockerDown(t *testing.T) {

@@ -32,8 +32,9 @@ const (
 // Main runs the subcommands worker, init, attach, site and limit on the standard streams
 // when args, without the program's name, begin with one of them; handled is
 // false otherwise. A program that is to be started as a worker, such as a test's,
-// calls it first.
+// calls it first. Whatever args are, files are their owner's to use from then on.
 func Main(args []string) (handled bool, code int) {
+	keepOwn()
 	if len(args) == 0 {
 		return false, 0
 	}
@@ -52,7 +53,6 @@ func Main(args []string) (handled bool, code int) {
 	default:
 		return false, 0
 	}
-	keepOwn()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	// Taken, not ignored: what is ignored stays ignored in every command that is
