@@ -255,7 +255,7 @@ func (s *live) execute(ctx context.Context, p *place, x Execution, f func(ctx co
 
 // call does what a tool call asks for.
 func (p *place) call(ctx context.Context, r CallRequest, callID string) (tool.Result, error) {
-	return p.callWith(ctx, r, callID, p.reads(r.Name), func(ctx context.Context, env backends.Environment, request tool.Request) (tool.Result, error) {
+	return p.callWith(ctx, r, callID, p.reads(r), func(ctx context.Context, env backends.Environment, request tool.Request) (tool.Result, error) {
 		if request.Mode == tool.ReadOnly {
 			if err := p.refuseWrites(ctx, env, r); err != nil {
 				return tool.Result{}, err

@@ -46,6 +46,11 @@ type world struct {
 	// refuse and lose are what the next calls of tools fail with: before they did
 	// anything, and after.
 	refuse, lose []error
+	// loseProcess is how many of the next requests about processes are lost after
+	// they were done; asked are those requests, in order.
+	loseProcess int
+	asked       []string
+	waits       []time.Duration // of reads of output
 	// described is how often an environment was asked for its tools.
 	described int
 	called    []string      // tools, in order
@@ -562,7 +567,22 @@ func (e *doubleEnvironment) change(id string, event tool.ProcessEventType, f fun
 	}
 }
 
+// answer is what is left to say of a request about processes, which was done.
+func (e *doubleEnvironment) answer(name string) error {
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	e.w.asked = append(e.w.asked, name)
+	if e.w.loseProcess == 0 {
+		return nil
+	}
+	e.w.loseProcess--
+	return lost()
+}
+
 func (e *doubleEnvironment) List(context.Context) ([]tool.Process, error) {
+	if err := e.answer("list"); err != nil {
+		return nil, err
+	}
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
 	var all []tool.Process
@@ -575,6 +595,13 @@ func (e *doubleEnvironment) List(context.Context) ([]tool.Process, error) {
 }
 
 func (e *doubleEnvironment) Get(_ context.Context, id string) (tool.Process, error) {
+	if err := e.answer("get"); err != nil {
+		return tool.Process{}, err
+	}
+	return e.find(id)
+}
+
+func (e *doubleEnvironment) find(id string) (tool.Process, error) {
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
 	if p := e.at.processes[id]; p != nil && p.RootThreadID == e.b.Session {
@@ -583,11 +610,15 @@ func (e *doubleEnvironment) Get(_ context.Context, id string) (tool.Process, err
 	return tool.Process{}, tool.Errorf(tool.ProcessNotFound, "there is no process %q", id)
 }
 
-func (e *doubleEnvironment) Read(ctx context.Context, id string, o tool.ReadOptions) (tool.ReadResult, error) {
-	p, err := e.Get(ctx, id)
+func (e *doubleEnvironment) Read(_ context.Context, id string, o tool.ReadOptions) (tool.ReadResult, error) {
+	p, err := e.find(id)
+	if err == nil {
+		err = e.answer("read")
+	}
 	if err != nil {
 		return tool.ReadResult{}, err
 	}
+	e.w.set(func() { e.w.waits = append(e.w.waits, o.Wait) })
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
 	all := e.at.output[id]
@@ -600,36 +631,48 @@ func (e *doubleEnvironment) Read(ctx context.Context, id string, o tool.ReadOpti
 	return tool.ReadResult{Process: p, Output: all[start:end], StartOffset: start, EndOffset: end, TotalBytes: total}, nil
 }
 
-func (e *doubleEnvironment) Write(ctx context.Context, id string, data []byte) (tool.Process, error) {
-	if p, err := e.Get(ctx, id); err != nil {
+func (e *doubleEnvironment) Write(_ context.Context, id string, data []byte) (tool.Process, error) {
+	if p, err := e.find(id); err != nil {
 		return p, err
 	}
 	e.w.set(func() { e.at.output[id] = append(e.at.output[id], data...) })
-	return e.Get(ctx, id)
+	if err := e.answer("write"); err != nil {
+		return tool.Process{}, err
+	}
+	return e.find(id)
 }
 
-func (e *doubleEnvironment) CloseStdin(ctx context.Context, id string) (tool.Process, error) {
-	return e.Get(ctx, id)
+func (e *doubleEnvironment) CloseStdin(_ context.Context, id string) (tool.Process, error) {
+	if err := e.answer("close_stdin"); err != nil {
+		return tool.Process{}, err
+	}
+	return e.find(id)
 }
 
-func (e *doubleEnvironment) Resize(ctx context.Context, id string, size tool.TTY) (tool.Process, error) {
-	if p, err := e.Get(ctx, id); err != nil {
+func (e *doubleEnvironment) Resize(_ context.Context, id string, size tool.TTY) (tool.Process, error) {
+	if p, err := e.find(id); err != nil {
 		return p, err
 	}
 	e.change(id, tool.EventUpdated, func(p *tool.Process) { p.TTY = &size })
-	return e.Get(ctx, id)
+	if err := e.answer("resize"); err != nil {
+		return tool.Process{}, err
+	}
+	return e.find(id)
 }
 
-func (e *doubleEnvironment) Signal(ctx context.Context, id, signal string) (tool.Process, error) {
-	if p, err := e.Get(ctx, id); err != nil {
+func (e *doubleEnvironment) Signal(_ context.Context, id, signal string) (tool.Process, error) {
+	if p, err := e.find(id); err != nil {
 		return p, err
 	}
 	e.change(id, tool.EventStopped, func(p *tool.Process) { p.Status, p.Signal = tool.ProcessStopped, signal })
-	return e.Get(ctx, id)
+	if err := e.answer("signal"); err != nil {
+		return tool.Process{}, err
+	}
+	return e.find(id)
 }
 
 func (e *doubleEnvironment) Stop(ctx context.Context, id string) (tool.Process, error) {
-	if p, err := e.Get(ctx, id); err != nil {
+	if p, err := e.find(id); err != nil {
 		return p, err
 	}
 	return e.Signal(ctx, id, "SIGTERM")

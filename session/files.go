@@ -16,9 +16,9 @@ const (
 
 // withFiles runs f on the session's files, where the file tool of the name goes.
 func (m *Manager) withFiles(ctx context.Context, id, name string, f func(ctx context.Context, p *place, files backends.FileSystem) error) error {
-	var u use
-	if name != writeFile {
-		u.reads = always
+	u := onlyReads()
+	if name == writeFile {
+		u = use{}
 	}
 	return m.withPlace(ctx, id, tool.GroupFile, name, u, func(ctx context.Context, p *place, env backends.Environment) error {
 		files, ok := env.(backends.FileSystem)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -64,11 +65,14 @@ func (p *place) has(ctx context.Context, find finder) (string, error) {
 	if env == nil || err != nil {
 		return "", err
 	}
-	theirs, err := find(ctx, p, env)
+	var theirs string
+	err = p.use(ctx, onlyReads(), func(env backends.Environment, _ time.Duration) (err error) {
+		if theirs, err = find(ctx, p, env); err == nil {
+			_, err = env.Processes().Get(ctx, theirs)
+		}
+		return err
+	})
 	if err != nil {
-		return "", err
-	}
-	if _, err := env.Processes().Get(ctx, theirs); err != nil {
 		return "", err
 	}
 	return theirs, nil
@@ -77,11 +81,7 @@ func (p *place) has(ctx context.Context, find finder) (string, error) {
 // listProcesses lists the processes of every place that may have any.
 func (s *live) listProcesses(ctx context.Context) ([]Process, error) {
 	if !s.divided() {
-		env, err := s.main.environment(ctx, nil)
-		if err != nil {
-			return nil, err
-		}
-		return s.main.listProcesses(ctx, env)
+		return s.main.listProcesses(ctx)
 	}
 	var all []Process
 	for _, p := range s.lasting() {
@@ -91,7 +91,7 @@ func (s *live) listProcesses(ctx context.Context) ([]Process, error) {
 		}
 		var list []Process
 		if err == nil {
-			list, err = p.listProcesses(ctx, env)
+			list, err = p.listProcesses(ctx)
 		}
 		if err != nil && tool.KindOf(err) != tool.Unsupported {
 			return nil, at(p.saved.Profile, err)
@@ -101,8 +101,12 @@ func (s *live) listProcesses(ctx context.Context) ([]Process, error) {
 	return all, nil
 }
 
-func (p *place) listProcesses(ctx context.Context, env backends.Environment) ([]Process, error) {
-	list, err := env.Processes().List(ctx)
+func (p *place) listProcesses(ctx context.Context) ([]Process, error) {
+	var list []tool.Process
+	err := p.use(ctx, onlyReads(), func(env backends.Environment, _ time.Duration) (err error) {
+		list, err = env.Processes().List(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -40,8 +40,9 @@ func (m *Manager) withPlace(ctx context.Context, id string, g tool.Group, name s
 	})
 }
 
-// withProcess runs f on one process of the session, wherever it runs.
-func (m *Manager) withProcess(ctx context.Context, id, process string, f func(ctx context.Context, at *place, p backends.Processes, theirs string) error) error {
+// withProcess runs f, which uses the environment as u says, on one process of the
+// session, wherever it runs.
+func (m *Manager) withProcess(ctx context.Context, id, process string, u use, f func(ctx context.Context, at *place, p backends.Processes, theirs string) error) error {
 	return m.withSession(ctx, id, func(ctx context.Context, s *live) error {
 		home, err := s.placeFor(tool.GroupProcess, processStart)
 		if err != nil {
@@ -59,12 +60,14 @@ func (m *Manager) withProcess(ctx context.Context, id, process string, f func(ct
 				return err
 			}
 		}
-		env, err := holder.environment(ctx, nil)
-		if err == nil && theirs == "" {
-			theirs, err = holder.findProcess(ctx, env, process)
+		if theirs == "" {
+			err = holder.use(ctx, onlyReads(), func(env backends.Environment, _ time.Duration) (err error) {
+				theirs, err = holder.findProcess(ctx, env, process)
+				return err
+			})
 		}
 		if err == nil {
-			err = f(ctx, holder, env.Processes(), theirs)
+			err = holder.use(ctx, u, func(env backends.Environment, _ time.Duration) error { return f(ctx, holder, env.Processes(), theirs) })
 		}
 		return at(holder.saved.Profile, known(err))
 	})
@@ -93,8 +96,8 @@ func (s *live) noProcess(id string) error {
 }
 
 // one runs f on a process and returns it as f left it.
-func (m *Manager) one(ctx context.Context, id, process string, f func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error)) (v Process, err error) {
-	err = m.withProcess(ctx, id, process, func(ctx context.Context, at *place, p backends.Processes, theirs string) error {
+func (m *Manager) one(ctx context.Context, id, process string, u use, f func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error)) (v Process, err error) {
+	err = m.withProcess(ctx, id, process, u, func(ctx context.Context, at *place, p backends.Processes, theirs string) error {
 		record, err := f(ctx, p, theirs)
 		if err == nil {
 			v = at.view(record)
@@ -119,7 +122,7 @@ func (m *Manager) ListProcesses(ctx context.Context, id string) ([]Process, erro
 
 // GetProcess returns one process.
 func (m *Manager) GetProcess(ctx context.Context, id, process string) (Process, error) {
-	return m.one(ctx, id, process, func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error) {
+	return m.one(ctx, id, process, onlyReads(), func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error) {
 		return p.Get(ctx, theirs)
 	})
 }
@@ -130,8 +133,10 @@ func (m *Manager) ReadProcess(ctx context.Context, id, process string, r ReadPro
 	if err != nil {
 		return out, err
 	}
-	err = m.withProcess(ctx, id, process, func(ctx context.Context, at *place, p backends.Processes, theirs string) error {
+	until := time.Now().Add(o.Wait)
+	err = m.withProcess(ctx, id, process, onlyReads(), func(ctx context.Context, at *place, p backends.Processes, theirs string) error {
 		read, err := p.Read(ctx, theirs, o)
+		o.Wait = max(time.Until(until), 0) // of another try
 		if err != nil {
 			return err
 		}
@@ -173,14 +178,14 @@ func (r ReadProcess) options() (tool.ReadOptions, error) {
 
 // WriteProcess writes to the process's standard input or terminal.
 func (m *Manager) WriteProcess(ctx context.Context, id, process string, data []byte) (Process, error) {
-	return m.one(ctx, id, process, func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error) {
+	return m.one(ctx, id, process, use{}, func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error) {
 		return p.Write(ctx, theirs, data)
 	})
 }
 
 // CloseStdin closes the process's standard input.
 func (m *Manager) CloseStdin(ctx context.Context, id, process string) (Process, error) {
-	return m.one(ctx, id, process, func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error) {
+	return m.one(ctx, id, process, use{}, func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error) {
 		return p.CloseStdin(ctx, theirs)
 	})
 }
@@ -190,7 +195,7 @@ func (m *Manager) ResizeProcess(ctx context.Context, id, process string, size to
 	if size.Cols == 0 || size.Rows == 0 {
 		return Process{}, invalid("cols", "a terminal has at least one column and one row")
 	}
-	return m.one(ctx, id, process, func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error) {
+	return m.one(ctx, id, process, use{}, func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error) {
 		return p.Resize(ctx, theirs, size)
 	})
 }
@@ -202,14 +207,14 @@ func (m *Manager) SignalProcess(ctx context.Context, id, process, signal string)
 	if !strings.HasPrefix(name, "SIG") {
 		name = "SIG" + name
 	}
-	return m.one(ctx, id, process, func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error) {
+	return m.one(ctx, id, process, use{}, func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error) {
 		return p.Signal(ctx, theirs, name)
 	})
 }
 
 // StopProcess ends the process group: SIGTERM, after 2 s SIGKILL.
 func (m *Manager) StopProcess(ctx context.Context, id, process string) (Process, error) {
-	return m.one(ctx, id, process, func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error) {
+	return m.one(ctx, id, process, use{}, func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error) {
 		return p.Stop(ctx, theirs)
 	})
 }
@@ -222,7 +227,7 @@ func (m *Manager) WaitProcess(ctx context.Context, id, process string, timeout t
 	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	err = m.withProcess(ctx, id, process, func(ctx context.Context, at *place, p backends.Processes, theirs string) error {
+	err = m.withProcess(ctx, id, process, onlyReads(), func(ctx context.Context, at *place, p backends.Processes, theirs string) error {
 		for {
 			// Taken before the look, so that no event falls between the two.
 			changed := at.processes.next(theirs)

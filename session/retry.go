@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -81,6 +82,7 @@ func (p *place) use(ctx context.Context, u use, f func(env backends.Environment,
 			if u.reads == nil || !u.reads(ctx, env) {
 				return err
 			}
+			err = nothingChanged(e)
 		case !e.Retryable || took >= longTry:
 			return err
 		}
@@ -95,6 +97,13 @@ func (p *place) use(ctx context.Context, u use, f func(env backends.Environment,
 		}
 		u.progress.Report("Trying again: " + e.Message)
 	}
+}
+
+// nothingChanged is an error of what only reads, for whoever gets it in the end.
+func nothingChanged(e *tool.Error) error {
+	told := *e
+	told.Hint, told.Err = "it only reads, and has changed nothing: ask again", e
+	return &told
 }
 
 // final is an error after something has run: whatever it says, nothing is done
@@ -116,27 +125,35 @@ func (s *live) ending() bool {
 	return s.over
 }
 
-// reads reports whether the tool of the name only reads, as the environment describes it.
-// Of the workspace tools that change something it is known that they do not: to ask would
-// have the caller, whose connection was just lost, wait for the next one.
-func (p *place) reads(name string) func(ctx context.Context, env backends.Environment) bool {
+// reads reports whether the call only reads, as the environment describes its tool. Of the
+// workspace tools that change something it is known that they do not: to ask would have
+// the caller, whose connection was just lost, wait for the next one.
+func (p *place) reads(r CallRequest) func(ctx context.Context, env backends.Environment) bool {
 	return func(ctx context.Context, env backends.Environment) bool {
-		switch name {
-		case "write_file", "edit_file", "bash", "git", "process":
+		looks := false // of the process tool
+		switch r.Name {
+		case "write_file", "edit_file", "bash", "git":
 			return false
+		case "process":
+			action := processArguments(r).Action
+			if looks = slices.Contains([]string{"list", "read", "update"}, action); !looks {
+				return false
+			}
 		}
 		list, err := p.descriptions(ctx, env)
 		if err != nil {
 			return false
 		}
 		for _, d := range list {
-			if d.Name == name {
-				return d.Annotations.ReadOnly
+			if d.Name == r.Name {
+				return d.Annotations.ReadOnly || looks && d.Group == tool.GroupProcess
 			}
 		}
 		return false
 	}
 }
 
-// always is of what only reads, whatever the environment.
-func always(context.Context, backends.Environment) bool { return true }
+// onlyReads is how what only reads uses an environment, whichever that is.
+func onlyReads() use {
+	return use{reads: func(context.Context, backends.Environment) bool { return true }}
+}

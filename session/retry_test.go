@@ -3,7 +3,9 @@ package session_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session"
@@ -126,6 +128,93 @@ func TestRetriesOfStarts(t *testing.T) {
 		list, err := s.ListProcesses(t.Context(), v.ID)
 		if err != nil || len(list) != 2 {
 			t.Errorf("%d processes, %v", len(list), err)
+		}
+	}
+}
+
+// What only looks at processes is asked again when the connection was lost, what may
+// change one never is; and looking for the process first does not make that unknown.
+func TestRetriesOfProcesses(t *testing.T) {
+	r := newRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder})
+	ours := s.launch(session.StartProcess{SessionID: v.ID, Command: "a"})
+	foreign := s.launch(session.StartProcess{SessionID: v.ID, Command: "a", Label: "foreign"})
+	s.stop() // so that ids are looked for anew
+	s = r.start()
+	s.open(session.OpenRequest{SessionID: v.ID})
+	r.world.env(v.EnvironmentID, v.ID).change(ours.ID, "", func(p *tool.Process) { p.Status = tool.ProcessStopped })
+	ask := map[string]func(p string) error{
+		"list":        func(string) error { return second(s.ListProcesses(t.Context(), v.ID)) },
+		"get":         func(p string) error { return second(s.GetProcess(t.Context(), v.ID, p)) },
+		"read":        func(p string) error { return second(s.ReadProcess(t.Context(), v.ID, p, session.ReadProcess{})) },
+		"wait":        func(string) error { _, _, err := s.WaitProcess(t.Context(), v.ID, ours.ID, time.Minute); return err },
+		"write":       func(p string) error { return second(s.WriteProcess(t.Context(), v.ID, p, []byte("x"))) },
+		"close_stdin": func(p string) error { return second(s.CloseStdin(t.Context(), v.ID, p)) },
+		"resize": func(p string) error {
+			return second(s.ResizeProcess(t.Context(), v.ID, p, tool.TTY{Cols: 1, Rows: 1}))
+		},
+		"signal": func(p string) error { return second(s.SignalProcess(t.Context(), v.ID, p, "INT")) },
+		"stop":   func(p string) error { return second(s.StopProcess(t.Context(), v.ID, p)) },
+	}
+	r.world.set(func() { r.world.loseProcess, r.world.asked = 1, nil })
+	if err := ask["write"](foreign.ID); err != nil || !slices.Equal(r.world.asked, []string{"list", "list", "write"}) {
+		t.Errorf("asked %v, %v", r.world.asked, err)
+	}
+	for _, reads := range []string{"list", "get", "read", "wait"} {
+		for lose, want := range map[int]tool.Kind{2: "", 9: tool.OutcomeUnknown} {
+			r.world.set(func() { r.world.loseProcess, r.world.asked = lose, nil })
+			err := ask[reads](ours.ID)
+			if (err == nil) != (want == "") || err != nil && tool.KindOf(err) != want {
+				t.Errorf("%s, lost %d times: %v", reads, lose, err)
+			}
+			if e, ok := errors.AsType[*tool.Error](err); err != nil && (!ok || !strings.Contains(e.Hint, "changed nothing") || !strings.Contains(e.Message, "lost")) {
+				t.Errorf("%s does not say that nothing was changed: %+v", reads, err)
+			}
+			if got := len(r.world.asked); got != min(lose+1, 4) {
+				t.Errorf("%s, lost %d times, was asked %v", reads, lose, r.world.asked)
+			}
+		}
+	}
+	for _, changes := range []string{"write", "close_stdin", "resize", "signal", "stop"} {
+		r.world.set(func() { r.world.loseProcess, r.world.asked = 1, nil })
+		err := ask[changes](ours.ID)
+		if e, ok := errors.AsType[*tool.Error](err); !ok || e.Kind != tool.OutcomeUnknown || strings.Contains(e.Hint, "changed nothing") {
+			t.Errorf("%s: %v", changes, err)
+		}
+		if got := len(r.world.asked); got != 1 {
+			t.Errorf("%s was asked %v", changes, r.world.asked)
+		}
+	}
+}
+
+// A read of output that is asked again does not wait longer than it was to.
+func TestRetriesWaitNoLonger(t *testing.T) {
+	r := newRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder})
+	p := s.launch(session.StartProcess{SessionID: v.ID, Command: "a"})
+	r.world.set(func() { r.world.loseProcess = 2 })
+	var offset int64
+	if _, err := s.ReadProcess(t.Context(), v.ID, p.ID, session.ReadProcess{Offset: &offset, Wait: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	if w := r.world.waits; len(w) != 1 || w[0] >= time.Minute {
+		t.Errorf("it waited %v", w)
+	}
+}
+
+// The process tool is asked again for what only looks.
+func TestRetriesOfTheProcessTool(t *testing.T) {
+	r := newRig(t)
+	r.write(r.config, `{"execution_environments": {"profiles": {"full": {"backend": "docker", "image": "a"}}}, "execution": {"retry_backoff": "1ms"}}`)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "full"})
+	for action, again := range map[string]bool{"list": true, "read": true, "update": true, "write": false, "stop": false, "": false} {
+		r.world.set(func() { r.world.lose, r.world.called = []error{lost()}, nil })
+		_, err := s.Call(t.Context(), session.CallRequest{SessionID: v.ID, Name: "process", Arguments: []byte(`{"action":"` + action + `"}`)})
+		if (err == nil) != again || (len(r.world.called) == 2) != again {
+			t.Errorf("%q was called %d times: %v", action, len(r.world.called), err)
 		}
 	}
 }
