@@ -59,6 +59,11 @@ func read(name string) (*document, *Error) {
 		return nil, &Error{File: name, Message: reason(err)}
 	}
 	defer f.Close()
+	return parseFile(name, f)
+}
+
+// parseFile parses an open file, whose name stands for it in errors.
+func parseFile(name string, f *os.File) (*document, *Error) {
 	var buf bytes.Buffer
 	if _, err := buf.ReadFrom(&limited{f, MaxFile}); err != nil {
 		return nil, &Error{File: name, Message: reason(err)}

@@ -1,6 +1,10 @@
 package config
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -57,15 +61,69 @@ type projectLimits struct {
 
 // LoadProject reads the project's file in the folder, for a user with the
 // configuration c. No file is the empty project; every other failure is an
-// [*Error].
+// [*Error]. A link is followed within the folder only, and an error tells nothing of
+// what one leads to: whoever wrote the project may not be whom that belongs to.
 func LoadProject(folder string, c *Config) (Project, error) {
-	d, err := read(filepath.Join(folder, ProjectFile))
+	d, linked, err := readProject(folder)
+	var p Project
+	if err == nil && d != nil {
+		p, err = loadProject(d, c)
+	}
+	switch {
+	case err == nil:
+		return p, nil
+	case linked && err.Line > 0:
+		return Project{}, &Error{File: err.File, Message: "is a link, and what it leads to is no configuration of a project", Hint: "put the file itself there, and what is wrong with it is told"}
+	}
+	return Project{}, err
+}
+
+// readProject parses the project's file in the folder, and says whether that is a link.
+// Where there is no file it gives nil and no error.
+func readProject(folder string) (d *document, linked bool, failed *Error) {
+	name := filepath.Join(folder, ProjectFile)
+	fail := func(format string, args ...any) (*document, bool, *Error) {
+		return nil, linked, &Error{File: name, Message: fmt.Sprintf(format, args...)}
+	}
+	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return Project{}, err
+		d, failed = read(name) // it says what is wrong with the folder
+		return d, false, failed
 	}
-	if d == nil {
-		return Project{}, nil
+	defer root.Close()
+	there, err := root.Lstat(ProjectFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
 	}
+	if err != nil {
+		return fail("%s", reason(err))
+	}
+	linked = there.Mode()&fs.ModeSymlink != 0
+	info, err := root.Stat(ProjectFile)
+	switch {
+	case linked && errors.Is(err, fs.ErrNotExist):
+		return fail("cannot be read: the link %s leads nowhere", name)
+	case linked && err != nil:
+		return fail("is a link that does not lead to a file of the folder, by a relative path, and is not followed")
+	case err != nil:
+		return fail("%s", reason(err))
+	case !info.Mode().IsRegular():
+		return fail("is not a regular file") // to open a pipe would wait for its writer
+	}
+	f, err := root.Open(ProjectFile)
+	if err != nil {
+		return fail("%s", reason(err))
+	}
+	defer f.Close()
+	// One that has been replaced meanwhile may be a link now.
+	if opened, err := f.Stat(); err != nil || !os.SameFile(there, opened) {
+		linked = true
+	}
+	d, failed = parseFile(name, f)
+	return d, linked, failed
+}
+
+func loadProject(d *document, c *Config) (Project, *Error) {
 	var f projectFile
 	if err := d.decode(&f); err != nil {
 		return Project{}, err

@@ -73,3 +73,47 @@ func TestProjectRefusals(t *testing.T) {
 		t.Errorf("without a list: %v", err)
 	}
 }
+
+// TestProjectLink: a project's file that is a link is followed within its folder only, and
+// nothing of what it leads to is told.
+func TestProjectLink(t *testing.T) {
+	const good = `{"limits": {"network": "none"}}`
+	outside := t.TempDir()
+	for name, text := range map[string]string{"good": good, "key": "secret1\n", "json": `{"secret2": "secret3"}`, "deep": `{"limits": {"network": "secret4"}}`} {
+		if err := os.WriteFile(filepath.Join(outside, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ target, says string }{
+		{filepath.Join(outside, "good"), "does not lead to a file of the folder"},
+		{filepath.Join(outside, "key"), "does not lead to a file of the folder"},
+		{"up/key", "does not lead to a file of the folder"},
+		{"nowhere", "leads nowhere"},
+		{"in/good", ""},
+		{"in/key", "no configuration of a project"},
+		{"in/json", "no configuration of a project"},
+		{"in/deep", "no configuration of a project"},
+		{"in", "not a regular file"},
+	} {
+		t.Run(tt.target, func(t *testing.T) {
+			dir := t.TempDir()
+			err := errors.Join(
+				os.CopyFS(filepath.Join(dir, "in"), os.DirFS(outside)),
+				os.Symlink(outside, filepath.Join(dir, "up")),
+				os.Symlink(tt.target, filepath.Join(dir, ProjectFile)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := LoadProject(dir, Empty())
+			var e *Error
+			switch {
+			case tt.says == "":
+				if err != nil || p.Limits.Network != "none" {
+					t.Errorf("got %+v, %v", p, err)
+				}
+			case !errors.As(err, &e) || !strings.Contains(e.Message, tt.says) || strings.Contains(e.Error()+e.Hint, "secret"):
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
