@@ -9,9 +9,9 @@ import (
 // may be cut short, and case does not matter.
 var escapes = map[string][]string{
 	"ed": {"!", "r !", "w !", "W !", "e !", "E !", "r!", "w!", "e!"}, "red": {"!"}, "less": {"+!", "!"}, "more": {"+!", "!"},
-	"ftp": {"!"}, "sftp": {"!"}, "lftp": {"!", "shell "}, "smbclient": {"!"}, "telnet": {"!"}, "kermit": {"!"}, "debugfs": {"!"},
+	"ftp": {"!"}, "sftp": {"!"}, "lftp": {"!", "shell "}, "smbclient": {"!"}, "telnet": {"!"}, "kermit": {"!"}, "debugfs": {"!"}, "bc": {"!"},
 	"mail": {"~!", "~|", "!"}, "mailx": {"~!", "~|", "!"}, "vifm": {"!", ":!"}, "ranger": {"sh/ell "}, "lf": {"$", "!", "%", "&"},
-	"dc": {"!"}, "gnuplot": {"!", "sy/stem "}, "octave": {"!", "system ", "shell_cmd "}, "matlab": {"!", "system "}, "ipython": {"!"}, "ghci": {":!"},
+	"dc": {"!"}, "gnuplot": {"!"}, "octave": {"!", "system ", "shell_cmd "}, "matlab": {"!", "system "}, "ipython": {"!"}, "ghci": {":!"},
 	"gdb":   {"!", "sh/ell ", "pip/e ", "|", "target remote |", "target extended-remote |"},
 	"lldb":  {"pl/atform sh/ell ", "sh/ell ", "!"},
 	"mysql": {"sys/tem ", "pager "}, "mariadb": {"sys/tem ", "pager "}, "hive": {"!sh ", "!"}, "beeline": {"!sh ", "!"},
@@ -74,6 +74,9 @@ func (w *walker) commandsOf(sh *shell, program, text string) {
 		}
 		for _, mark := range escapes[name] {
 			if code, ok := behindMark(line, mark); ok {
+				for name == "expect" && strings.HasPrefix(code, "-") { // flags of spawn
+					_, code, _ = strings.Cut(code, " ")
+				}
 				w.code(sh.child(), code, unread)
 			}
 		}

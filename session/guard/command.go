@@ -17,6 +17,11 @@ type command struct {
 	code          string // that was not parsed
 	// searched is a command that is looked for where the line says, in PATH.
 	searched bool
+	// touched is what it reads and writes beside its words, and links are those of its line.
+	touched touched
+	links   map[string]string
+	// implied is what a shell does itself, which no rule has to allow.
+	implied bool
 	// through is a command that only runs another one, which is seen by itself.
 	through bool
 }

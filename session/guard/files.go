@@ -81,6 +81,9 @@ func (w *walker) writer(sh *shell, program string, args []field, stdin string) (
 		return string(anything), true
 	case "cp", "mv", "ln", "install":
 		sh.copy(args)
+		if program == "ln" {
+			sh.makeLinks(args)
+		}
 		return "", true
 	case "tee":
 		for _, a := range args {
@@ -191,4 +194,39 @@ func (s *shell) copy(args []field) {
 	}
 	s.files[to] = text
 	s.files[to+"/"+base(from)] = text // where it is a directory
+}
+
+// makeLinks notes the links that ln makes: a relative target is seen from where the link is.
+func (s *shell) makeLinks(args []field) {
+	symbolic := slices.ContainsFunc(args, func(f field) bool {
+		return f.text == "--symbolic" || strings.HasPrefix(f.text, "-") && !strings.HasPrefix(f.text, "--") && strings.Contains(f.text, "s")
+	})
+	into := named(args, "-t", "--target-directory")
+	var operands []string
+	for _, a := range args {
+		if !strings.HasPrefix(a.text, "-") && !slices.ContainsFunc(into, func(f field) bool { return f.text == a.text }) {
+			operands = append(operands, a.text)
+		}
+	}
+	where := "."
+	switch {
+	case len(into) > 0:
+		where = into[0].text
+	case len(operands) > 1:
+		where, operands = operands[len(operands)-1], operands[:len(operands)-1]
+	}
+	place := resolve(s.dir, where)
+	for _, target := range operands {
+		inside := resolve(place, base(target)) // where it is a directory
+		from := func(link string) string {
+			if symbolic {
+				return resolve(resolve(link, ".."), target)
+			}
+			return resolve(s.dir, target)
+		}
+		s.link(inside, from(inside))
+		if len(operands) == 1 && len(into) == 0 && where != "." {
+			s.link(place, from(place))
+		}
+	}
 }

@@ -35,7 +35,7 @@ func withoutValues(fields []field) []field {
 		if !slices.Contains(gitValues, fields[i].text) {
 			continue
 		}
-		if i++; fields[i-1].text == "-C" && !fields[i].many && !known(fields[i].text) {
+		if i++; fields[i-1].text == "-C" && !fields[i].many && !known(fields[i].text) && !absolute(fields[i].text) {
 			out = slices.Clone(out)
 			out[i].text = string(someDir)
 		}
@@ -106,15 +106,26 @@ func (w *walker) gitRuns(sh *shell, name string, args []field, stdin string) {
 	words := texts(args)
 	for i, word := range words {
 		// A repository whose address is a program.
-		if code, ok := strings.CutPrefix(word, "ext::"); ok {
+		if _, code, ok := strings.Cut(word, "ext::"); ok {
 			w.code(sh.child(), strings.ReplaceAll(code, "% ", " "), unread)
 		}
-		short := map[string]string{"clone": "-u", "difftool": "-x"}[name]
-		if short != "" && word == short && i+1 < len(words) {
+		short := map[string]string{"clone": "-u", "difftool": "-x", "rebase": "-x", "instaweb": "-d", "shell": "-c"}[name]
+		switch code, joined := strings.CutPrefix(word, short); {
+		case short == "" || !joined:
+		case code != "":
+			w.code(sh.child(), code, unread)
+		case i+1 < len(words):
 			w.code(sh.child(), words[i+1], unread)
 		}
-		if (name == "clone" || name == "submodule") && i > 0 && (words[i-1] == "-c" || words[i-1] == "--config") {
-			w.gitSetting(sh, map[string]string{}, word, true)
+		setting, joined := strings.CutPrefix(word, "--config=")
+		if (name == "clone" || name == "submodule") && (joined || i > 0 && (words[i-1] == "-c" || words[i-1] == "--config")) {
+			w.gitSetting(sh, map[string]string{}, setting, true)
+		}
+		if server, ok := strings.CutPrefix(word, "--smtp-server="); ok && strings.Contains(server, "/") { // a program
+			w.code(sh.child(), server, unread)
+		}
+		if name == "filter-repo" && i > 0 && strings.HasSuffix(words[i-1], "-callback") {
+			w.calls(sh, python, word)
 		}
 	}
 	switch name {
@@ -141,7 +152,7 @@ func (w *walker) gitRuns(sh *shell, name string, args []field, stdin string) {
 		}
 	case "rebase":
 		for i, word := range words {
-			if strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.HasSuffix(word, "x") && i+1 < len(words) {
+			if strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.HasSuffix(word, "x") && len(word) > 2 && i+1 < len(words) {
 				w.code(sh.child(), words[i+1], stdin) // --exec is known anyway
 			}
 		}

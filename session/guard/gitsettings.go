@@ -29,6 +29,11 @@ func (w *walker) gitConfigured(sh *shell, name, value string) {
 		w.code(sh.child(), code, unread)
 		return
 	}
+	if _, code, ok := strings.Cut(name, "ext::"); ok { // of an address that stands for another one
+		code, _, _ = strings.Cut(code, ".insteadof")
+		w.code(sh.child(), strings.ReplaceAll(code, "% ", " "), unread)
+		return
+	}
 	switch {
 	case name == "core.hookspath":
 		sh.aliases[gitHooks] = resolve(sh.dir, value)

@@ -62,8 +62,15 @@ func (w *walker) interpreter(sh *shell, program string, args []field, stdin stri
 		if a.output != nil {
 			sources = append(sources, *a.output)
 		}
-		if _, value, ok := strings.Cut(a.text, "="); ok && strings.HasPrefix(a.text, "--") {
+		if _, value, ok := strings.Cut(a.text, "="); ok && (strings.HasPrefix(a.text, "--") || strings.HasPrefix(value, "|")) {
 			sources = append(sources, value)
+		}
+		if isClient(program) && len(sh.files) > 0 && len(a.text) <= maxText {
+			for _, word := range strings.Fields(a.text) { // that it reads in its turn
+				if text := sh.files[resolve(sh.dir, word)]; text != "" && word != a.text && !strings.HasPrefix(text, copied) && len(sources) < maxTurns {
+					sources = append(sources, text)
+				}
+			}
 		}
 		if slices.Contains(editors, program) && (strings.HasPrefix(a.text, "+") || i > 0 && slices.Contains([]string{"-c", "--cmd"}, args[i-1].text)) {
 			w.terminals(sh, program, strings.TrimPrefix(a.text, "+"))
@@ -77,6 +84,7 @@ func (w *walker) interpreter(sh *shell, program string, args []field, stdin stri
 	if stdin != unread {
 		sources = append(sources, stdin)
 	}
+	scripts := sedScripts(program, args, sources)
 	for _, text := range sources {
 		if !slices.Contains(editors, program) {
 			w.authors(sh, text)
@@ -88,7 +96,9 @@ func (w *walker) interpreter(sh *shell, program string, args []field, stdin stri
 			w.calls(sh, languages["awk"], text)
 			w.pipes(sh, text)
 		case program == "sed":
-			w.sed(sh, text, stdin)
+			if scripts[text] {
+				w.sed(sh, text, stdin)
+			}
 		case speaks(program) != "":
 			w.calls(sh, languages[speaks(program)], text)
 		}
@@ -190,29 +200,84 @@ func (w *walker) operand(sh *shell, text string) {
 	}
 }
 
-// sed follows the commands of sed that run others: e, and s with the flag e.
+// sedScripts are those of the texts that sed is given that are scripts, and not names of files.
+func sedScripts(program string, args []field, sources []string) map[string]bool {
+	if program != "sed" {
+		return nil
+	}
+	all := map[string]bool{}
+	for _, f := range named(args, "-e", "--expression") {
+		all[f.text] = true
+	}
+	for i := 0; i < len(args) && len(all) == 0; i++ {
+		if text := args[i].text; !strings.HasPrefix(text, "-") {
+			all[text] = true
+		}
+	}
+	for _, text := range sources[len(args):] { // of files and of the input
+		all[text] = true
+	}
+	return all
+}
+
+// sed follows the commands of sed that run others: e, and s with the flag e; and the files
+// that w writes.
 func (w *walker) sed(sh *shell, script, stdin string) {
-	for line := range strings.FieldsFuncSeq(script, func(r rune) bool { return r == '\n' || r == ';' || r == '{' || r == '}' }) {
-		line = strings.TrimLeft(line, " \t0123456789,$~+!")
-		if rest, ok := strings.CutPrefix(line, "/"); ok { // an address
-			_, rest, _ = strings.Cut(rest, "/")
-			line = strings.TrimLeft(rest, " \t!")
-		}
-		switch {
-		case line == "e":
-			w.typed(sh.child(), "sed e", stdin)
-		case strings.HasPrefix(line, "e "):
-			w.code(sh.child(), line[2:], unread)
-		case len(line) > 2 && line[0] == 's':
-			parts := strings.Split(line[2:], line[1:2])
-			if len(parts) == 3 && strings.Trim(parts[2], "gIimpe0123456789") == "" && strings.Contains(parts[2], "e") {
-				code := parts[1]
-				if strings.ContainsAny(code, `&\`) {
-					code += string(anything)
+	for line := range strings.SplitSeq(script, "\n") {
+		for rest := line; rest != ""; {
+			piece := behindAddress(rest)
+			switch {
+			case piece == "e":
+				w.typed(sh.child(), "sed e", stdin)
+			case strings.HasPrefix(piece, "e ") || strings.HasPrefix(piece, "e") && strings.Contains(line, " "):
+				w.code(sh.child(), piece[1:], unread)
+			case strings.HasPrefix(piece, "w "):
+				w.wrote(sh, strings.TrimSpace(piece[2:]), string(anything))
+			case len(piece) > 2 && piece[0] == 's':
+				parts := strings.SplitN(piece[2:], piece[1:2], 4)
+				if len(parts) < 3 {
+					break
 				}
-				w.code(sh.child(), code, unread)
+				flags, file, writes := strings.Cut(parts[2], "w ")
+				flags, _, _ = strings.Cut(flags, ";")
+				if writes {
+					w.wrote(sh, strings.TrimSpace(file), string(anything))
+				}
+				if flags = strings.TrimRight(flags, " }"); strings.Trim(flags, "gIimpe0123456789") == "" && strings.Contains(flags, "e") {
+					code := parts[1]
+					if strings.ContainsAny(code, `&\`) {
+						code += string(anything)
+					}
+					w.code(sh.child(), code, unread)
+				}
 			}
+			i := strings.IndexAny(rest, ";{}")
+			if i < 0 {
+				break
+			}
+			rest = rest[i+1:]
 		}
+	}
+}
+
+// behindAddress is a command of sed without the address before it.
+func behindAddress(text string) string {
+	for {
+		text = strings.TrimLeft(text, " \t0123456789,$~+!IM")
+		closing := ""
+		switch {
+		case strings.HasPrefix(text, "/"):
+			closing = "/"
+		case len(text) > 1 && text[0] == '\\':
+			text, closing = text[1:], text[1:2]
+		default:
+			return text
+		}
+		_, rest, ok := strings.Cut(text[1:], closing)
+		if !ok {
+			return ""
+		}
+		text = rest
 	}
 }
 

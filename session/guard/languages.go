@@ -48,7 +48,7 @@ var (
 	python = language{
 		runs: `system popen subprocess.run subprocess.call check_output check_call Popen getoutput getstatusoutput execvp execvpe execlp execv
 execl execve spawnl spawnlp spawnv spawnvp spawnvpe posix_spawn posix_spawnp create_subprocess_shell create_subprocess_exec pty.spawn`,
-		module: "subprocess", within: "run call", evals: "exec eval",
+		module: "subprocess", within: "run call", evals: "exec eval", texts: "run local",
 	}
 	javascript = language{
 		runs: "execSync execFile execFileSync spawnSync Bun.spawn Deno.Command", module: "child_process", within: "exec spawn fork", quotes: "$`", sigils: "$",
@@ -65,7 +65,7 @@ var languages = map[string]language{
 	},
 	"ruby": {
 		runs: "system spawn exec IO.popen capture2 capture2e capture3 popen2 popen2e popen3", opens: "open IO.read IO.readlines IO.foreach IO.binread",
-		quotes: "%x `", bare: true, sigils: "#", evals: "eval instance_eval class_eval",
+		quotes: "%x `", bare: true, sigils: "#", evals: "eval instance_eval class_eval", texts: "sh",
 	},
 	"php":       {runs: "system exec shell_exec passthru popen proc_open pcntl_exec", quotes: "`", sigils: "$", named: true, evals: "eval"},
 	"lua":       {runs: "os.execute io.popen vim.fn.system vim.fn.jobstart vim.system", evals: "load loadstring"},
@@ -84,6 +84,7 @@ var languages = map[string]language{
 	"osascript": {runs: "do shell script"},
 	"julia":     {quotes: "`"},
 	"awk":       {runs: "system"},
+	"c":         {texts: "system popen execl execlp execvp"},
 	"bazel":     {texts: "genrule"},
 	"lisp": {
 		runs: `shell-command shell-command-to-string async-shell-command call-process call-process-shell-command start-process make-process
@@ -98,7 +99,7 @@ var speakers = sync.OnceValue(func() map[string]string {
 	for language, programs := range map[string]string{
 		"python": "pypy ipython sage gdb lldb jupyter django-admin flask pytest scons bpython git-filter-repo",
 		"node":   "nodejs bun deno mongosh mongo electron ts-node tsx", "ruby": "irb rake rails gem bundle", "perl": "latexmk", "php": "artisan drush wp",
-		"lua": "luajit texlua lualatex luatex redis-cli", "r": "rscript lr littler", "elixir": "iex mix", "erlang": "erl escript", "octave": "octave-cli matlab scilab",
+		"lua": "luajit texlua lualatex luatex redis-cli", "r": "rscript lr littler", "elixir": "iex mix", "erlang": "erl escript", "octave": "octave-cli matlab scilab gnuplot", "c": "gcc g++ cc c++ clang clang++ tcc",
 		"java": "jshell groovy kotlin kotlinc scala scala-cli sbt gradle gradlew jbang", "lisp": "emacs emacsclient guile racket sbcl clisp ecl clojure clj bb lein",
 		"haskell": "ghc ghci runghc runhaskell", "ocaml": "utop", "awk": "bpftrace", "go": "yaegi gore", "nim": "", "crystal": "", "julia": "", "rust": "rust-script",
 	} {
@@ -153,6 +154,9 @@ func (w *walker) calls(sh *shell, l language, program string) {
 				w.opened(sh, l, args)
 			default:
 				seen = true
+				if function == "start-process" { // behind two names of its own
+					args = args[min(2, len(args)):]
+				}
 				w.given(sh, args)
 			}
 		}
@@ -246,6 +250,9 @@ var others = []string{"->", "::", "$", "%", "asyncio.run", "def", "function", "s
 // given follows what a function is given: one text is code for a shell, as is the first of
 // several that is more than a word, and several are a program and its arguments.
 func (w *walker) given(sh *shell, args []field) {
+	if len(args) == 0 {
+		return
+	}
 	if len(args) > 1 {
 		w.run(sh.child(), args, unread)
 	}

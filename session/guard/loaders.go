@@ -31,6 +31,7 @@ var loaders = []loader{
 	{"r", ".R .r .Rprofile", "r rscript"},
 	{"lisp", ".el .emacs .scm .rkt .lisp .clj", "emacs emacsclient guile racket sbcl clisp ecl clojure clj bb lein"},
 	{"vim", ".vimrc .exrc .nvimrc init.vim .gvimrc", "vim vi nvim ex view gvim vimdiff rvim"},
+	{"c", ".c .cc .cpp .cxx .h .hpp .m", "gcc g++ cc c++ clang clang++ tcc make gmake cmake ninja meson"},
 	{"bazel", "BUILD BUILD.bazel .bzl", "bazel bazelisk"},
 }
 
@@ -63,8 +64,14 @@ func (w *walker) lying(sh *shell, program string) {
 // makes up is as what any other program does.
 func (w *walker) authored(sh *shell, language, text string) {
 	at := len(w.found)
-	if language == "cmake" {
+	switch language {
+	case "cmake":
 		w.cmake(sh, text)
+	case "go":
+		for _, after := range strings.SplitN(text, "//go:generate ", maxTurns)[1:] {
+			code, _, _ := strings.Cut(after, "\n")
+			w.code(sh.child(), code, unread)
+		}
 	}
 	w.calls(sh, languages[language], text)
 	w.found = append(w.found[:at], slices.DeleteFunc(w.found[at:], func(c command) bool { return c.why != "" || !known(c.fields[0].text) })...)

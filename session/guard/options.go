@@ -67,18 +67,21 @@ func (w *walker) options(sh *shell, program string, args []field) {
 	patterns := strings.Fields(names)
 	for i, a := range args {
 		words := []string{a.text}
-		if table == "vim" {
-			words = strings.Fields(strings.ReplaceAll(a.text, `\ `, "\x1f"))
+		within := table == "vim" || table == "lftp" // its commands stand in a word
+		if within {
+			words = quotedWords(a.text, " \t\n")
 		}
-		for _, word := range words {
+		for j, word := range words {
 			name, value, cut := strings.Cut(optionName(word), "=")
 			if name, _, _ = strings.Cut(name, ":STRING"); !isOption(patterns, strings.TrimSpace(name)) {
 				continue
 			}
 			switch {
 			case cut:
-				w.code(sh.child(), optionValue(strings.ReplaceAll(value, "\x1f", " ")), unread)
-			case i+1 < len(args) && table != "vim":
+				w.code(sh.child(), optionValue(value), unread)
+			case within && table == "lftp" && j+1 < len(words):
+				w.code(sh.child(), words[j+1], unread)
+			case i+1 < len(args) && !within:
 				w.code(sh.child(), optionValue(args[i+1].text), unread)
 			}
 		}

@@ -297,12 +297,12 @@ func argumentsOf(fields []field) []argument {
 // argumentsOf compares the arguments.
 func (p *pattern) argumentsOf(c *command, certain bool) found {
 	args := argumentsOf(c.fields[1:])
-	m := matching{certain: certain, dir: c.dir, base: c.base, args: args, used: make([]bool, len(args))}
+	m := matching{certain: certain, command: c, dir: c.dir, base: c.base, args: args, used: make([]bool, len(args))}
 	result := yes
 	for _, step := range []func() found{
 		func() found { return m.flags(p.needed(certain)) },
 		func() found { return m.plain(p.plain) },
-		func() found { return m.anywhere(p.anywhere) },
+		func() found { return m.anywhere(p.anywhere, strings.Contains(p.rawName, "*")) },
 	} {
 		if f := step(); f == no {
 			return no
@@ -316,6 +316,7 @@ func (p *pattern) argumentsOf(c *command, certain bool) found {
 // matching is one comparison of arguments.
 type matching struct {
 	certain bool
+	command *command
 	dir     string
 	base    string
 	args    []argument
@@ -409,7 +410,7 @@ func (m *matching) plain(words []wordGlob) found {
 }
 
 // anywhere finds the words that may stand anywhere.
-func (m *matching) anywhere(words []wordGlob) found {
+func (m *matching) anywhere(words []wordGlob, wild bool) found {
 	result := yes
 	for _, w := range words {
 		best := no
@@ -424,6 +425,9 @@ func (m *matching) anywhere(words []wordGlob) found {
 			best = byUnknown
 			m.used[i] = !a.many
 		}
+		if best == no && w.isPath && !m.certain && m.beside(w, wild) {
+			best = yes
+		}
 		if best < result {
 			result = best
 		}
@@ -432,6 +436,36 @@ func (m *matching) anywhere(words []wordGlob) found {
 		}
 	}
 	return result
+}
+
+// beside finds a path in what the command reads or writes without its words, and in words
+// that hold more than a path. What is written counts where the rule is about every program:
+// to most it is not what they are about.
+func (m *matching) beside(w wordGlob, wild bool) bool {
+	is := func(text string) bool {
+		return known(strings.TrimPrefix(text, string(home))) && m.is(w, argument{field: field{text: text}})
+	}
+	c := m.command
+	if slices.ContainsFunc(c.touched.reads, is) || wild && slices.ContainsFunc(c.touched.writes, is) {
+		return true
+	}
+	program := called(c.fields[0].text)
+	for _, a := range m.args {
+		if apart(program) && slices.ContainsFunc(pathsIn(program, a.text), is) {
+			return true
+		}
+	}
+	if dirs := c.elsewheres(); len(dirs) > 0 {
+		moved := *m
+		for _, moved.dir = range dirs {
+			for _, a := range m.args {
+				if !a.flag && known(a.text) && moved.is(w, a) {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // is compares one word.
@@ -457,12 +491,19 @@ func (m *matching) is(w wordGlob, a argument) bool {
 // directories in which that looks. What is certain is the first two.
 func (m *matching) seen(text string) []string {
 	full := resolve(m.dir, text)
-	all := []string{full}
-	if inside, ok := strings.CutPrefix(full, strings.TrimSuffix(m.base, "/")+"/"); ok {
-		all = append(all, inside)
+	places := append([]string{full}, linked(m.command.links, full)...)
+	if m.certain && len(places) > 1 {
+		return nil // it is elsewhere
 	}
-	if full == m.base {
-		all = append(all, ".")
+	var all []string
+	for _, place := range places {
+		all = append(all, place)
+		if inside, ok := strings.CutPrefix(place, strings.TrimSuffix(m.base, "/")+"/"); ok {
+			all = append(all, inside)
+		}
+		if place == m.base {
+			all = append(all, ".")
+		}
 	}
 	if m.certain {
 		return all

@@ -40,7 +40,6 @@ var codeWords = map[string][]string{
 	"npm":         {"-c", "--call"},
 	"pnpm":        {"-c", "--shell-mode"},
 	"bun":         {"exec"},
-	"husky":       {"add"},
 	"go":          {"-toolexec", "--toolexec", "-exec", "--exec", "-vettool", "--vettool", "-extld"},
 	"gcc":         {"-wrapper"},
 	"cargo-watch": {"-s", "--shell"},

@@ -7,10 +7,10 @@ import (
 )
 
 // redirects follows the redirections of a statement. It returns what the statement reads,
-// and the files that get its output. Descriptors beside the first two are not followed:
+// the files that get its output, and what ends that. Descriptors beside the first two are not followed:
 // what is read from one may be anything, and so is what a file gets through one.
-func (w *walker) redirects(sh *shell, list []*syntax.Redirect, stdin string) (string, []string) {
-	var into []string
+func (w *walker) redirects(sh *shell, list []*syntax.Redirect, stdin string) (in string, into []string, undo func()) {
+	var from, all []string
 	for _, r := range list {
 		target := w.value(sh, r.Word)
 		number := ""
@@ -26,8 +26,10 @@ func (w *walker) redirects(sh *shell, list []*syntax.Redirect, stdin string) (st
 		case syntax.WordHdoc:
 			text = target + "\n"
 		case syntax.RdrIn:
+			from = append(from, target)
 			text = w.read(sh, r, target)
 		case syntax.RdrInOut: // it may be written through as well
+			from, all = append(from, target), append(all, target)
 			text = w.read(sh, r, target)
 			if number == "1" {
 				into = append(into, target)
@@ -51,10 +53,11 @@ func (w *walker) redirects(sh *shell, list []*syntax.Redirect, stdin string) (st
 		case r.Op == syntax.DplOut && (target == "-" || strings.Trim(target, "0123456789-") == ""):
 			// To another descriptor: what it prints may be read all the same.
 		case number == "" || number == "1":
-			into = append(into, target)
+			into, all = append(into, target), append(all, target)
 		default:
+			all = append(all, target)
 			w.wrote(sh, target, string(anything))
 		}
 	}
-	return stdin, into
+	return stdin, into, sh.touch(from, all)
 }

@@ -20,6 +20,9 @@ func (w *walker) sshOptions(sh *shell, program string, args []field, stdin strin
 		return
 	}
 	for i, a := range args {
+		if program != "rsync" && len(a.text) > 2 && !strings.HasPrefix(a.text, "--") && takesNext([]string{"-o"}, a.text) && i+1 < len(args) {
+			w.sshOption(sh, args[i+1].text) // behind other flags
+		}
 		switch option, joined := strings.CutPrefix(a.text, "-o"); {
 		case joined && option != "":
 			w.sshOption(sh, option)

@@ -231,6 +231,15 @@ func (w *walker) find(sh *shell, args []field, stdin string) string {
 	}
 	name := start + string(outside)
 	for i := 0; i < len(args); i++ {
+		flag, joined, cut := strings.Cut(args[i].text, "=")
+		if rest, short := strings.CutPrefix(args[i].text, "-x"); short && rest != "" && !slices.Contains([]string{"-xdev", "-xtype"}, args[i].text) {
+			joined, cut = rest, true
+		} else {
+			cut = cut && slices.Contains([]string{"--exec", "--exec-batch"}, flag)
+		}
+		if cut { // of fd
+			w.run(sh.fork(), append(literal([]string{joined}), args[i+1:]...), stdin)
+		}
 		switch args[i].text {
 		case "-fprintf":
 			if i+2 < len(args) {

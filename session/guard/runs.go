@@ -60,6 +60,7 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 	if programs := sh.written(name); len(programs) > 0 {
 		return w.own(sh, programs, fields, stdin)
 	}
+	w.found[at].told(program, fields[1:], stdin)
 	w.interpreter(sh, program, fields[1:], stdin)
 	w.lying(sh, program)
 	w.recipesOf(sh, program, fields[1:], stdin)
@@ -210,6 +211,24 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 		return w.container(sh, program, args, stdin), true
 	}
 	switch program {
+	case "direnv": // whose file is a shell's
+		w.code(sh.child(), w.file(sh, field{text: ".envrc"}, unread), unread)
+	case "cmake": // which starts the builder
+		if i := slices.IndexFunc(args, func(f field) bool { return f.text == "--" }); i >= 0 && args[0].text == "--build" {
+			w.options(sh, "make", args[i+1:])
+			w.makefile(sh, args[i+1:], unread)
+		}
+	case "yarn", "corepack": // which have others in them
+		if len(args) > 1 && slices.Contains([]string{"node", "yarn", "npm", "pnpm"}, args[0].text) {
+			return w.run(sh, args, stdin), true
+		}
+	case "xdotool", "ydotool", "wtype", "kitty", "wezterm": // which type into others
+		if i := slices.IndexFunc(args, func(f field) bool { return f.text == "type" || f.text == "send-text" }); i >= 0 {
+			for _, keys := range operandsBehind(nil, args[i+1:]) {
+				w.typedKeys(program, unescape(keys.text, false))
+			}
+			return string(anything), true
+		}
 	case "at", "batch":
 		w.later(sh, program, args, stdin)
 		return string(outside), true
@@ -262,12 +281,18 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 		return w.xargs(sh, args, stdin), true
 	case "find", "fd", "fdfind":
 		return w.find(sh, args, stdin), true
-	case "parallel":
+	case "parallel", "env_parallel":
 		return w.parallel(sh, args, stdin), true
 	case "env":
 		return w.env(sh, args, stdin), true
 	case "git":
 		return w.git(sh, fields, stdin), true
+	case "autossh": // whose -M has a value
+		if i := slices.IndexFunc(args, func(f field) bool { return f.text == "-M" }); i >= 0 && i+1 < len(args) {
+			args = slices.Delete(slices.Clone(args), i, i+2)
+		}
+		w.ssh(sh, args, stdin)
+		return string(anything), true
 	case "ssh":
 		w.ssh(sh, args, stdin)
 		return string(anything), true

@@ -28,6 +28,11 @@ type shell struct {
 	// files are what commands wrote into files of these names, with marks. All
 	// shells of a line share them.
 	files map[string]string
+	// links are the paths at which the line makes links, and where they lead. All shells
+	// of a line share them.
+	links map[string]string
+	// touched is what the redirections around the command read and write.
+	touched touched
 }
 
 // variable is one that the line sets.
@@ -42,7 +47,7 @@ func newShell(dir string) *shell {
 	}
 	return &shell{
 		vars: map[string]variable{}, exported: map[string]bool{}, funcs: map[string]*syntax.Stmt{},
-		aliases: map[string]string{}, files: map[string]string{}, dir: dir, zero: "bash",
+		aliases: map[string]string{}, files: map[string]string{}, links: map[string]string{}, dir: dir, zero: "bash",
 	}
 }
 
@@ -90,7 +95,7 @@ func (s *shell) same(o *shell) bool {
 // that are exported.
 func (s *shell) child() *shell {
 	c := newShell(s.dir)
-	c.depth, c.files, c.allOut = s.depth+1, s.files, s.allOut
+	c.depth, c.files, c.links, c.allOut = s.depth+1, s.files, s.links, s.allOut
 	for name, v := range s.vars {
 		if s.allOut || s.exported[name] {
 			c.vars[name], c.exported[name] = v, true

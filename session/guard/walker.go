@@ -33,7 +33,9 @@ type declared struct {
 	body *syntax.Stmt
 }
 
-func newWalker() *walker { return &walker{called: map[*syntax.Stmt]bool{}, followed: map[string]string{}} }
+func newWalker() *walker {
+	return &walker{called: map[*syntax.Stmt]bool{}, followed: map[string]string{}}
+}
 
 // once reports whether code in a file is followed for the first time.
 func (w *walker) once(by, name, text string) bool {
@@ -53,6 +55,9 @@ func (w *walker) commands() []command {
 		b.WriteString(c.why + "\x00" + c.dir)
 		if c.searched {
 			b.WriteString("\x00\x00")
+		}
+		for _, list := range [][]string{c.touched.reads, c.touched.writes} {
+			b.WriteString("\x00\x00\x00" + strings.Join(list, "\x00"))
 		}
 		for _, f := range c.fields {
 			b.WriteString("\x00" + f.text)
@@ -156,8 +161,10 @@ func (w *walker) stmt(sh *shell, s *syntax.Stmt, stdin string) string {
 	}
 	sh.depth++
 	defer func() { sh.depth-- }()
-	stdin, into := w.redirects(sh, s.Redirs, stdin)
+	stdin, into, undo := w.redirects(sh, s.Redirs, stdin)
+	defer undo()
 	if s.Cmd == nil {
+		w.alone(sh)
 		// $(<file) is what is in the file.
 		if stdin == string(outside) {
 			return string(anything)
@@ -404,7 +411,7 @@ func (w *walker) simple(sh *shell, c *syntax.CallExpr, stdin string) string {
 func (w *walker) note(sh *shell, fields []field) {
 	_, set := sh.vars["PATH"]
 	searched := set && !strings.HasPrefix(sh.lookup("PATH"), string(outside)) // more directories behind it hide nothing
-	w.found = append(w.found, command{fields: slices.Clone(fields), dir: sh.dir, base: w.base, searched: searched})
+	w.found = append(w.found, command{fields: slices.Clone(fields), dir: sh.dir, base: w.base, searched: searched, touched: sh.touched, links: sh.links})
 }
 
 // call follows the body of a function. Its local variables end with it.

@@ -1,0 +1,177 @@
+package guard
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// plainOperands are programs whose words are paths as they stand, with nothing before or
+// behind them.
+var plainOperands = strings.Fields("rm rmdir mv cp ln cat ls touch mkdir chmod chown chgrp cd pushd echo printf test [ kill")
+
+// apart reports whether what a program is given may hold a path beside other text.
+func apart(program string) bool { return !slices.Contains(plainOperands, program) }
+
+// pathsIn are the paths that stand in one word beside other text: the value of a flag or a
+// setting, what @ and < read for clients of the web, addresses of files, and the files of
+// commits and of mounts. What is not known is none.
+func pathsIn(program, text string) (all []string) {
+	add := func(p string) {
+		p = homed(strings.Trim(p, `"'`))
+		if p != "" && p != text && !strings.ContainsAny(p, string(anything)+string(outside)+string(solid)) {
+			all = append(all, p)
+		}
+	}
+	if len(text) > maxText {
+		return nil
+	}
+	if len(text) > 2 && text[0] == '-' && text[1] != '-' {
+		add(text[2:])
+	}
+	for part := range strings.SplitSeq(text, ",") { // as of mounts
+		_, value, cut := strings.Cut(part, "=")
+		if !cut {
+			value = part
+		}
+		value, _, _ = strings.Cut(value, ";") // a type
+		add(value)
+		if i := strings.LastIndexAny(value, "@<="); i >= 0 {
+			add(value[i+1:])
+		}
+		lower := strings.ToLower(value)
+		for _, scheme := range []string{"file://localhost", "file://", "fileb://", "file:", "open:", "gopen:", "create:"} {
+			if i := strings.Index(lower, scheme); i >= 0 {
+				add(value[i+len(scheme):])
+				break
+			}
+		}
+		switch before, after, ok := strings.Cut(value, ":"); {
+		case !ok:
+		case slices.Contains(containers, program):
+			add(strings.TrimPrefix(before, "-v"))
+		case program == "git":
+			add(after)
+		}
+	}
+	return all
+}
+
+// homed is a path in which ~ stands for the home.
+func homed(p string) string {
+	if p == "~" || strings.HasPrefix(p, "~/") {
+		return string(home) + p[1:]
+	}
+	return p
+}
+
+// directoryFlags are the flags of programs behind which the directory stands from which they
+// look at their words.
+var directoryFlags = map[string][]string{
+	"tar": {"-C", "--directory", "--cd"}, "bsdtar": {"-C", "--cd"}, "git": {"-C", "--work-tree"}, "make": {"-C", "--directory"}, "gmake": {"-C", "--directory"},
+	"ninja": {"-C"}, "go": {"-C"}, "cargo": {"-C"}, "rg": {"--cwd"}, "fd": {"--base-directory", "-C"}, "zip": {"-C"}, "jar": {"-C"},
+}
+
+// elsewheres are the directories besides its own from which a command looks at its words.
+func (c *command) elsewheres() (all []string) {
+	flags := directoryFlags[called(c.fields[0].text)]
+	if len(flags) == 0 {
+		return nil
+	}
+	for _, f := range named(c.fields[1:], flags...) {
+		all = append(all, resolve(c.dir, f.text))
+	}
+	return all
+}
+
+// maxLinks bounds the links of a line, and how often one leads to another.
+const (
+	maxLinks    = 32
+	maxLinkHops = 8
+)
+
+// link notes that what is at a path is what is at another one.
+func (s *shell) link(name, target string) {
+	if name != target && !open(name) && len(s.links) < maxLinks {
+		s.links[name] = target
+	}
+}
+
+// linked are the other paths at which a path is, by the links that the line makes.
+func linked(links map[string]string, p string) (all []string) {
+	if len(links) == 0 {
+		return nil
+	}
+	next := []string{p}
+	for range maxLinkHops {
+		var more []string
+		for _, p := range next {
+			for _, name := range slices.Sorted(maps.Keys(links)) {
+				rest, ok := strings.CutPrefix(p, name)
+				if !ok || rest != "" && rest[0] != '/' {
+					continue
+				}
+				target := resolve(links[name], "."+rest)
+				if target != p && !slices.Contains(all, target) && len(all) < maxTurns {
+					all, more = append(all, target), append(more, target)
+				}
+			}
+		}
+		next = more
+	}
+	return all
+}
+
+// touch notes the files that redirections of a statement read or write, for the commands of
+// it, and returns what undoes that.
+func (s *shell) touch(reads, writes []string) (undo func()) {
+	before := s.touched
+	s.touched = touched{append(slices.Clip(before.reads), reads...), append(slices.Clip(before.writes), writes...)}
+	return func() { s.touched = before }
+}
+
+// touched are the names of files that a command reads or writes without being told by its
+// words.
+type touched struct{ reads, writes []string }
+
+// alone notes what a statement does that consists of redirections, as if it were a command.
+func (w *walker) alone(sh *shell) {
+	if len(sh.touched.reads) > 0 {
+		w.note(sh, literal([]string{"cat"}))
+		w.found[len(w.found)-1].implied = true
+	}
+	if len(sh.touched.writes) > 0 {
+		w.note(sh, literal([]string{":"}))
+		w.found[len(w.found)-1].implied = true
+	}
+}
+
+// told notes the files that a program is told to read in a program of its own language: in
+// quotes, and among the words of a client's commands.
+func (c *command) told(program string, args []field, stdin string) {
+	client := isClient(program) || program == "sed"
+	if !client && speaks(program) == "" && !strings.HasSuffix(program, "awk") {
+		return
+	}
+	sources := texts(args)
+	if stdin != unread {
+		sources = append(sources, stdin)
+	}
+	for _, text := range sources {
+		if len(text) > maxText {
+			continue
+		}
+		list := quotedTexts(text)
+		if client {
+			list = append(list, strings.Fields(text)...)
+		}
+		for _, name := range list[:min(len(list), maxTurns)] {
+			if program == "sed" {
+				name = strings.TrimLeft(name, "0123456789,$rwRW")
+			}
+			if name = homed(strings.Trim(name, `"';`)); name != "" && name != text && len(name) <= maxShown && known(strings.TrimPrefix(name, string(home))) {
+				c.touched.reads = append(slices.Clip(c.touched.reads), name)
+			}
+		}
+	}
+}
