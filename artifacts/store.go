@@ -18,6 +18,7 @@ const (
 	indexDir = "index"
 	tmpDir   = "tmp"
 	lockFile = "lock"
+	bellFile = "bell"
 )
 
 // Options are what a store may be given; the zero value will do.
@@ -32,6 +33,7 @@ type Options struct {
 // other processes use the same directory.
 type Store struct {
 	root *os.Root
+	dir  string
 	log  *slog.Logger
 	now  func() time.Time
 }
@@ -51,7 +53,7 @@ func Open(dir string, o Options) (*Store, error) {
 			return nil, errors.Join(fmt.Errorf("the artifact store cannot be made: %w", err), root.Close())
 		}
 	}
-	s := &Store{root: root, log: o.Log, now: o.Now}
+	s := &Store{root: root, dir: dir, log: o.Log, now: o.Now}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -131,6 +133,7 @@ func (s *Store) Delete(ctx context.Context, uri string) error {
 	} else if err != nil {
 		return fmt.Errorf("%s cannot be deleted: %w", uri, err)
 	}
+	s.ring()
 	return s.untie(session, id)
 }
 
@@ -174,6 +177,11 @@ func (s *Store) Expire(ctx context.Context, keep time.Duration) ([]Artifact, err
 	}
 	defer unlock()
 	var removed []Artifact
+	defer func() {
+		if len(removed) > 0 {
+			s.ring()
+		}
+	}()
 	if keep > 0 {
 		records, err := s.records("", "")
 		if err != nil {

@@ -77,7 +77,7 @@ func files(t *testing.T, dir string) []string {
 	t.Helper()
 	var all []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && d.Name() != lockFile {
+		if err == nil && !d.IsDir() && d.Name() != lockFile && d.Name() != bellFile {
 			rel, _ := filepath.Rel(dir, path)
 			all = append(all, filepath.ToSlash(rel))
 		}
@@ -162,6 +162,9 @@ func TestOneContentIsStoredOnce(t *testing.T) {
 	}
 	if left := files(t, dir); len(left) != 0 {
 		t.Errorf("left: %v", left)
+	}
+	if err := os.Remove(s.Bell()); err != nil {
+		t.Errorf("nobody could hear of it: %v", err)
 	}
 	if err := s.Delete(t.Context(), b.URI); !errors.Is(err, ErrNotFound) {
 		t.Errorf("deleted twice: %v", err)

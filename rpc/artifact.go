@@ -37,6 +37,7 @@ func (r *request) artifactPublish(ctx context.Context, p *protocol.ArtifactPubli
 }
 
 func (r *request) artifactList(_ context.Context, p *protocol.ArtifactListParams) (*protocol.ArtifactListResult, error) {
+	r.sessions().Follow() // what the client knows from now on is kept true
 	list, err := r.artifacts().List(p.SessionID)
 	if err != nil {
 		return nil, artifactError("sessionId", err)

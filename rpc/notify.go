@@ -107,6 +107,10 @@ func (s sink) ArtifactPublished(a artifacts.Artifact, p artifacts.Preview) {
 	})
 }
 
+func (s sink) ArtifactsChanged() {
+	s.notify(protocol.MethodArtifactChanged, protocol.Empty{})
+}
+
 func (s sink) ConfigChanged(err error) {
 	params := protocol.ConfigChangedParams{}
 	if err != nil {

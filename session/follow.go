@@ -17,7 +17,8 @@ import (
 // sessions: one that is killed tells nobody.
 const ownersInterval = 2 * time.Second
 
-// follower tells the sink of the sessions that are not this service's, as they change.
+// follower tells the sink of the sessions that are not this service's, as they change,
+// and of artifacts that others publish.
 type follower struct {
 	m    *Manager
 	once sync.Once
@@ -53,17 +54,19 @@ func newFollower(m *Manager) *follower {
 
 // Follow lets the sink be told, from now on, also of the sessions that are not this
 // service's: with [Sink.SessionSeen] when another service takes, changes or gives up
-// one, or dies, and with [Sink.SessionRemoved] when it deletes one. Again it does
-// nothing.
+// one, or dies, and with [Sink.SessionRemoved] when it deletes one; and with
+// [Sink.ArtifactsChanged] when somebody publishes or deletes. Again it does nothing.
 func (m *Manager) Follow() {
 	f := m.follow
 	f.once.Do(func() {
 		notify, err := fsnotify.NewWatcher()
-		if err == nil {
-			err = notify.Add(filepath.Dir(m.store.Bell()))
+		for _, bell := range []string{m.store.Bell(), f.artifactsBell()} {
+			if err == nil && bell != "" {
+				err = notify.Add(filepath.Dir(bell))
+			}
 		}
 		if err != nil {
-			m.log.Warn("changes of other services' sessions are noticed late", "error", err)
+			m.log.Warn("what other services change is noticed late", "error", err)
 		}
 		f.mu.Lock()
 		f.told = map[string]*aspect{}
@@ -129,38 +132,55 @@ func (f *follower) run(notify *fsnotify.Watcher, watched bool) {
 			}
 		}()
 	}
+	// What the timer is for beside the owners: bells that rang since.
+	var sessions, artifacts bool
 	timer := time.NewTimer(ownersInterval)
 	defer timer.Stop()
-	due := false // the timer is to look at everything, and not at the owners alone
-	soon := func() {
-		if !due {
-			due = true
+	soon := func(bell *bool) {
+		if !sessions && !artifacts {
 			timer.Reset(settle)
 		}
+		*bell = true
 	}
 	for {
 		select {
 		case <-f.stop:
 			return
 		case e := <-events:
-			if e.Name == f.m.store.Bell() {
-				soon()
+			switch e.Name {
+			case f.m.store.Bell():
+				soon(&sessions)
+			case f.artifactsBell():
+				soon(&artifacts)
 			}
 		case err := <-errs:
-			f.m.log.Warn("changes of other services' sessions may be missed", "error", err)
-			soon()
+			f.m.log.Warn("what other services change may be missed", "error", err)
+			soon(&sessions)
+			soon(&artifacts)
 		case <-f.asks:
-			soon()
+			soon(&sessions)
 		case <-timer.C:
-			if due || !watched || f.orphaned() {
-				due = false
+			if artifacts || !watched {
+				f.m.sink.ArtifactsChanged()
+			}
+			if sessions || !watched || f.orphaned() {
 				f.look(true)
 			}
+			sessions, artifacts = false, false
 			if !watched || len(f.owners()) > 0 {
 				timer.Reset(ownersInterval)
 			}
 		}
 	}
+}
+
+// artifactsBell is the file that is written when the list of artifacts changes; "" where
+// there are none.
+func (f *follower) artifactsBell() string {
+	if f.m.o.Artifacts == nil {
+		return ""
+	}
+	return f.m.o.Artifacts.Bell()
 }
 
 // owners are the services that the sink knows to have sessions, by session.

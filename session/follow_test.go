@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caisson-dev/caisson/artifacts"
 	"github.com/caisson-dev/caisson/session"
 )
 
@@ -62,6 +63,10 @@ func TestFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.sink.until(t, "its end", func() bool { return slices.Contains(s.sink.removed, kept.ID) })
+	if _, err := other.store.Publish(t.Context(), artifacts.PublishRequest{SessionID: "s-1", Name: "a.txt", Size: 1}, strings.NewReader("a")); err != nil {
+		t.Fatal(err)
+	}
+	s.sink.until(t, "an artifact of the other", func() bool { return s.sink.relisted > 0 })
 	other.stop()
 	s.seesLast(t, "the other's end", v.ID, func(v session.Session) bool { return v.HeldBy == 0 && v.State == session.StateBound })
 

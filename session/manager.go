@@ -271,4 +271,5 @@ func (discard) ExecutionFailed(Execution)                               {}
 func (discard) Process(ProcessEvent)                                    {}
 func (discard) Room(context.Context)                                    {}
 func (discard) ArtifactPublished(artifacts.Artifact, artifacts.Preview) {}
+func (discard) ArtifactsChanged()                                       {}
 func (discard) ConfigChanged(error)                                     {}

@@ -187,6 +187,7 @@ type recorder struct {
 	states     map[string][]session.State
 	seen       []session.Session // of other services
 	removed    []string          // sessions
+	relisted   int               // how often artifacts changed
 	executions []string          // "started NAME", "completed NAME", "failed NAME KIND"
 	failures   []session.Execution
 	started    []session.Execution
@@ -254,6 +255,8 @@ func (r *recorder) ArtifactPublished(a artifacts.Artifact, p artifacts.Preview) 
 		r.previews = append(r.previews, p)
 	})
 }
+
+func (r *recorder) ArtifactsChanged() { r.record(func() { r.relisted++ }) }
 
 func (r *recorder) ConfigChanged(err error) { r.record(func() { r.configs = append(r.configs, err) }) }
 

@@ -40,6 +40,7 @@ const (
 type Options struct {
 	SessionChanged     func(protocol.SessionChangedParams)
 	SessionRemoved     func(protocol.SessionRemovedParams)
+	ArtifactsChanged   func(protocol.Empty)
 	ExecutionStarted   func(protocol.ExecutionParams)
 	ExecutionCompleted func(protocol.ExecutionParams)
 	ExecutionFailed    func(protocol.ExecutionParams)
@@ -264,6 +265,8 @@ func (c *Client) notified(name string, params []byte) {
 		err = deliver(params, c.cancelled)
 	case protocol.MethodSessionChanged:
 		err = deliver(params, c.o.SessionChanged)
+	case protocol.MethodArtifactChanged:
+		err = deliver(params, c.o.ArtifactsChanged)
 	case protocol.MethodSessionRemoved:
 		err = deliver(params, c.o.SessionRemoved)
 	case protocol.MethodExecutionStarted:

@@ -105,6 +105,9 @@ func (l *Log) ArtifactPublished(a artifacts.Artifact, _ artifacts.Preview) {
 	})
 }
 
+// ArtifactsChanged implements [session.Sink]. It is written where it was published.
+func (*Log) ArtifactsChanged() {}
+
 // Room implements [session.Sink]: a file has room.
 func (*Log) Room(context.Context) {}
 

@@ -411,10 +411,9 @@ describe("in a real workbench", () => {
     await question.locator(".monaco-button", { hasText: "Allow Once" }).waitFor();
     await picture("low-answer");
     expect(await window.inSight(question.locator(".monaco-button"))).toBe(true);
-    // The whole can be reached.
-    await window.editor.click();
+    // The whole can be reached: its last line is that of the other arguments.
     await workbench.page.keyboard.press("Control+End");
-    await window.editor.filter({ hasText: "timeout_seconds" }).waitFor();
+    await window.editor.filter({ hasText: "}" }).waitFor();
     await question.locator(".monaco-button", { hasText: "Allow Once" }).click();
     expect((await call).structuredContent).toMatchObject({ stdout: "should fit\nthe end\n" });
     await workbench.page.setViewportSize(usual);
@@ -512,6 +511,14 @@ describe("in a real workbench", () => {
     const { session: theirs } = await other.request("session/open", { workspace, connect: false });
     await row.filter({ hasText: "in use elsewhere" }).waitFor();
     await picture("elsewhere");
+    await writeFile(join(workbench.library, "theirs.txt"), "made there\n");
+    const { artifact } = await other.request("artifact/publish", {
+      sessionId: theirs.id,
+      path: "theirs.txt",
+    });
+    await window.row("Artifacts", "theirs.txt").waitFor();
+    await other.request("artifact/delete", { uri: artifact.uri });
+    await window.row("Artifacts", "theirs.txt").waitFor({ state: "hidden" });
     await other.stop();
     await row.filter({ hasText: "not started" }).waitFor();
     const third = await workbench.another();

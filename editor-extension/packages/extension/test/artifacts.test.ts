@@ -73,6 +73,30 @@ describe("Artifacts", () => {
     await service.stop();
   });
 
+  it("follows what other windows publish and delete, and is quiet about the rest", async () => {
+    let artifacts!: Artifacts;
+    let there = [artifact("a.txt", "1")];
+    const { service, services } = testService([{ "artifact/list": () => ({ artifacts: there }) }], {
+      listen: (connection) => artifacts.listen(connection),
+    });
+    artifacts = new Artifacts(service);
+    let changes = 0;
+    artifacts.onDidChange(() => void changes++);
+    await service.ensure();
+    await eventually(() => changes === 1);
+    for (const now of [[artifact("a.txt", "1"), artifact("b.txt", "2")], []]) {
+      there = now;
+      const asked = services[0]?.askedFor("artifact/list").length ?? 0;
+      services[0]?.notify("artifact/changed", {});
+      services[0]?.notify("artifact/changed", {}); // nothing more
+      await eventually(() => services[0]?.askedFor("artifact/list").length === asked + 2);
+      await eventually(() => artifacts.list().length === now.length);
+    }
+    await artifacts.load();
+    expect(changes).toBe(3);
+    await service.stop();
+  });
+
   it("has one no longer that another window deleted", async () => {
     const gone = artifact("report.txt", "1");
     let there = [gone];

@@ -1406,4 +1406,6 @@ export interface ServerNotifications {
   "process/output": ProcessOutputParams;
   /** An artifact was published. */
   "artifact/published": ArtifactPublished;
+  /** The list of artifacts is another one. */
+  "artifact/changed": Empty;
 }

@@ -121,6 +121,10 @@ export class Artifacts implements Disposable {
       this.changed.fire();
       this.published.fire(event);
     });
+    // Another window's, or one that the service itself has let go.
+    connection.onNotification("artifact/changed", () => {
+      this.load().catch(() => undefined);
+    });
   }
 
   dispose(): void {
@@ -132,10 +136,19 @@ export class Artifacts implements Disposable {
   /** Asks the service for everything that is published. */
   async load(): Promise<void> {
     const { artifacts } = await this.service.request("artifact/list", {});
+    const before = [...this.all.values()].map(publicationOf).sort().join("\n");
     this.all.clear();
     for (const artifact of artifacts) {
       this.all.set(artifact.uri, artifact);
     }
-    this.changed.fire();
+    // A list that is shown anew without need takes no click for a moment.
+    if (artifacts.map(publicationOf).sort().join("\n") !== before) {
+      this.changed.fire();
+    }
   }
+}
+
+/** What tells a publication from the one before of the same content and name. */
+function publicationOf({ uri, createdAt }: Artifact): string {
+  return `${createdAt} ${uri}`;
 }
