@@ -126,6 +126,10 @@ func (w *walker) gitConfiguration(sh *shell, aliases map[string]string, text str
 	}
 }
 
+// hookNames are hooks that git runs, for directories that may be a template of a repository's.
+var hookNames = strings.Fields(`applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg commit-msg post-commit
+pre-rebase post-checkout post-merge pre-push post-rewrite pre-receive update post-receive post-update push-to-checkout pre-auto-gc fsmonitor-watchman`)
+
 // gitPrograms follows the programs that the line itself has put where git looks for them:
 // hooks, of which any command may run any, and commands and helpers by their names.
 func (w *walker) gitPrograms(sh *shell, args []field) {
@@ -140,7 +144,7 @@ func (w *walker) gitPrograms(sh *shell, args []field) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(sh.files)) {
-		hook := strings.Contains(name, ".git/hooks/") || hooks != "" && strings.HasPrefix(name, hooks+"/")
+		hook := strings.Contains(name, ".git/hooks/") || strings.HasSuffix(name, "/hooks/"+base(name)) && slices.Contains(hookNames, base(name)) || hooks != "" && strings.HasPrefix(name, hooks+"/")
 		if hook || slices.Contains(names, base(name)) {
 			w.own(sh.child(), []string{sh.files[name]}, []field{{text: name}}, unread)
 		}

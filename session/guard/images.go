@@ -58,7 +58,12 @@ func (w *walker) described(sh *shell, text string) {
 		inner := newShell("") // of the image
 		inner.depth = sh.depth + 1
 		var argv []string
-		if json.Unmarshal([]byte(rest), &argv) == nil {
+		listed := json.Unmarshal([]byte(rest), &argv) == nil
+		if words := slices.Concat(argv, strings.Fields(rest)); len(words) > 0 && isShell(called(words[0])) &&
+			!slices.ContainsFunc(words[1:], func(word string) bool { return !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "[") && !strings.HasSuffix(word, "]") }) {
+			continue // for whoever runs the image
+		}
+		if listed {
 			w.run(inner, literal(argv), unread)
 			continue
 		}

@@ -233,6 +233,9 @@ func calledIn(program, function string) (all []string) {
 		if before != "" && isName(before[len(before)-1:]) || after != "" && isName(after[:1]) {
 			continue // a part of a name
 		}
+		if before != "" && after != "" && strings.IndexByte("\"'", after[0]) >= 0 && strings.IndexByte("/"+after[:1], before[len(before)-1]) >= 0 {
+			continue // a text, or the end of one
+		}
 		before = strings.TrimRight(before, " \t")
 		if strings.Contains(function, "::") {
 			before = strings.TrimSuffix(before, "::")

@@ -77,6 +77,8 @@ func (w *walker) options(sh *shell, program string, args []field) {
 				continue
 			}
 			switch {
+			case cut && strings.EqualFold(name, "shell"), cut && name == "sh":
+				w.shellSetting(sh, optionValue(value))
 			case cut:
 				w.code(sh.child(), optionValue(value), unread)
 			case within && table == "lftp" && j+1 < len(words):

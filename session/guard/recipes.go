@@ -19,8 +19,8 @@ func (w *walker) makefile(sh *shell, args []field, stdin string) {
 				value = args[i+1].text
 			}
 			w.recipes(sh, value)
-		case name == "SHELL" || name == ".SHELLFLAGS":
-			w.code(sh.child(), value, unread)
+		case name == "SHELL":
+			w.shellSetting(sh, value)
 		case cut && strings.HasSuffix(name, "!"):
 			w.code(sh.child(), value, unread)
 		case cut:
@@ -94,8 +94,8 @@ func (w *walker) recipes(sh *shell, text string) {
 				w.code(sh.child(), expandMake(value, variables), unread)
 			case plain == ".RECIPEPREFIX":
 				begins = strings.TrimSpace(value)
-			case plain == "SHELL" && !isShell(called(strings.TrimSpace(value))):
-				w.code(sh.child(), value, unread)
+			case plain == "SHELL":
+				w.shellSetting(sh, value)
 			case len(variables) < maxVariables:
 				variables[plain] = limited(expandMake(strings.TrimSpace(value), variables))
 			}

@@ -80,7 +80,10 @@ func (w *walker) sshOption(sh *shell, text string) {
 // is about it wherever it runs.
 func (w *walker) ssh(sh *shell, args []field, stdin string) {
 	values := strings.Fields("-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -P -Q -R -S -W -w")
+	silent := false // it opens no shell
 	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
+		silent = silent || slices.Contains([]string{"-W", "-O"}, args[0].text) ||
+			strings.Trim(args[0].text, "-46AaCfGgKkMNnqTtVvXxYy") == "" && strings.ContainsAny(args[0].text, "NG")
 		if slices.Contains(values, args[0].text) && len(args) > 1 {
 			args = args[1:]
 		}
@@ -97,6 +100,9 @@ func (w *walker) ssh(sh *shell, args []field, stdin string) {
 			args = args[1:]
 		}
 		args = args[1:]
+	}
+	if len(args) == 0 && silent && stdin == unread {
+		return
 	}
 	if len(args) == 0 {
 		w.typed(remote, "ssh", stdin)

@@ -67,9 +67,8 @@ func (w *walker) codeSetting(sh *shell, name, value string) {
 	case name == "LESS": // flags of a pager that others start
 		_, value, _ = strings.Cut(value, "+!")
 	case name == "SHELL":
-		if isShell(called(value)) {
-			return
-		}
+		w.shellSetting(sh, value)
+		return
 	case slices.ContainsFunc(codeSettings, func(pattern string) bool { return fits(pattern, name) }):
 	case slices.Contains(builders, name) && known(value):
 	default:
@@ -79,6 +78,14 @@ func (w *walker) codeSetting(sh *shell, name, value string) {
 		value = strings.TrimLeft(value, "|-") // marks that say how it is run
 	}
 	w.code(sh.fork(), value, unread)
+}
+
+// shellSetting follows a program that others are to take for the shell. One that is a shell
+// reads what they give it, which is looked at there.
+func (w *walker) shellSetting(sh *shell, value string) {
+	if value = strings.TrimSpace(value); !isShell(called(value)) {
+		w.code(sh.child(), value, unread)
+	}
 }
 
 // inherited reports whether a value, or the program in it, is one that a variable of the
@@ -107,6 +114,9 @@ func (w *walker) flagged(sh *shell, program, value string) {
 func (w *walker) loaded(sh *shell, name, kind, file string) {
 	if kind == "" {
 		w.expanded(sh, file)
+	}
+	if kind == "library" && !known(file) {
+		return // somebody's, as what a program is linked with
 	}
 	text := w.file(sh, field{text: file}, unread)
 	program, flags := strings.CutPrefix(kind, "--")
