@@ -51,7 +51,7 @@ type Process struct {
 	// Cause is how its end came, "natural_exit" or "requested_stop";
 	// "" while it runs and where that is not known.
 	Cause tool.EventCause
-	// Reason is why a process failed or was lost.
+	// Reason is why a process failed or was lost, or was killed by the kernel.
 	Reason     string
 	TTY        *tool.TTY
 	Owner      Owner

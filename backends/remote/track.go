@@ -218,6 +218,7 @@ func brief(r tool.Process) tool.Process {
 	cut(&r.Status, maxTrackedWord)
 	cut(&r.SandboxMode, maxTrackedWord)
 	cut(&r.ActorKind, maxTrackedWord)
+	cut(&r.OOMKilled, maxTrackedWord)
 	return r
 }
 
@@ -233,7 +234,7 @@ func cut[S ~string](text *S, most int) {
 func started(r tool.Process) tool.Process {
 	if r.Status.Terminal() {
 		r.Status, r.StoppedAt, r.ExitCode = tool.ProcessRunning, time.Time{}, -1
-		r.OutputClosed, r.Signal, r.TerminalCause, r.LastError = false, "", "", ""
+		r.OutputClosed, r.Signal, r.TerminalCause, r.LastError, r.OOMKilled = false, "", "", "", ""
 	}
 	return r
 }

@@ -52,6 +52,31 @@ type TTY struct {
 // its worker died, or its pid now belongs to somebody else.
 const CauseLost = "lost"
 
+// OOMKilled says whether a command, or what it had started, was ended by the kernel
+// because memory was short; "" is no sign of it. The kernel tells how many processes it
+// has ended for that, and not which ones.
+type OOMKilled string
+
+// How sure that is.
+const (
+	// OOMCertain is of a command that had the environment to itself.
+	OOMCertain OOMKilled = "certain"
+	// OOMProbable is of one beside which others ran: it may have been one of them.
+	OOMProbable OOMKilled = "probable"
+)
+
+// Explain says it in words for a person; "" where there is nothing to say.
+func (k OOMKilled) Explain() string {
+	switch k {
+	case "":
+		return ""
+	case OOMCertain:
+		return "memory was used up, and the kernel killed it or what it had started"
+	default:
+		return "memory was used up: the kernel probably killed it or what it had started, or else something beside it"
+	}
+}
+
 // Process is the durable record of one background process.
 type Process struct {
 	ID           string        `json:"id"`
@@ -85,6 +110,8 @@ type Process struct {
 	Argv []string `json:"argv,omitempty"`
 	// Signal names the signal that ended the process, such as "SIGKILL".
 	Signal string `json:"signal,omitempty"`
+	// OOMKilled says that the kernel ended the process for want of memory.
+	OOMKilled OOMKilled `json:"oom_killed,omitempty"`
 	// OutputClosed says that the last output byte is in.
 	OutputClosed bool `json:"output_closed,omitempty"`
 	// TotalBytes counts all output bytes ever written.

@@ -69,6 +69,7 @@ func (p *Process) AppendJSON(b []byte) []byte {
 		b = append(b, ']')
 	}
 	maybe(`,"signal":`, p.Signal)
+	maybe(`,"oom_killed":`, string(p.OOMKilled))
 	flag(`,"output_closed":`, p.OutputClosed)
 	if p.TotalBytes != 0 {
 		number(`,"total_bytes":`, p.TotalBytes)

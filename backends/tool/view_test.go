@@ -25,6 +25,8 @@ func TestView(t *testing.T) {
 		{"nothing", "bash", `{"command":"c","exit_code":0,"stdout":"","stderr":""}`, "[no output]"},
 		{"a failure", "bash", `{"command":"c","exit_code":2,"stdout":"out","stderr":"err\n"}`, "out\n[stderr]\nerr\n[exit code 2]"},
 		{"stderr only", "git", `{"exit_code":1,"stdout":"","stderr":"err\n"}`, "err\n[exit code 1]"},
+		{"out of memory", "process", `{"process":{"id":"p-a","status":"stopped","exit_code":-1,"signal":"SIGKILL","oom_killed":"certain","command":"make"}}`,
+			"p-a ended by SIGKILL (memory was used up, and the kernel killed it or what it had started): make"},
 		{"a signal", "bash", `{"exit_code":-1,"signal":"SIGKILL","stdout":"","stderr":""}`, "[ended by SIGKILL]"},
 		{"a timeout", "bash", `{"exit_code":-1,"stdout":"a\n","stderr":"","stdout_truncated":true,"timed_out":true,"duration_ms":1000,"promoted_process_id":"p-1"}`,
 			"a\n[stdout was longer and is cut]\n[still running after 1000 ms; it goes on as background process p-1]"},

@@ -280,6 +280,9 @@ func line(p *Process) string {
 		status = "lost"
 	case p.Signal != "":
 		status = "ended by " + p.Signal
+		if p.OOMKilled != "" {
+			status += " (" + p.OOMKilled.Explain() + ")"
+		}
 	case p.Status.Terminal() && p.ExitCode >= 0:
 		status = fmt.Sprintf("exited with code %d", p.ExitCode)
 	}

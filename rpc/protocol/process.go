@@ -20,7 +20,7 @@ type Process struct {
 	// Cause is "natural_exit" or "requested_stop" of a process that has ended,
 	// where it is known.
 	Cause string `json:"cause,omitzero"`
-	// Reason is why it failed or was lost.
+	// Reason is why it failed or was lost, or was killed for want of memory.
 	Reason string `json:"reason,omitzero"`
 	TTY    *TTY   `json:"tty,omitzero"`
 	Owner  Owner  `json:"owner"`

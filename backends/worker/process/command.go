@@ -90,4 +90,6 @@ type Result struct {
 	// some renames. It can be wrong both ways: a file that the user may not
 	// read looks the same, and a program may keep its reason to itself.
 	SandboxDenied bool
+	// OOMKilled says that the kernel ended it for want of memory.
+	OOMKilled tool.OOMKilled
 }

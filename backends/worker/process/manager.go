@@ -37,9 +37,10 @@ type Manager struct {
 	buffers sync.Pool // of *[copySize]byte
 
 	// These are as they are but in tests: how the time of a foreground command is
-	// measured, and TermGrace.
+	// measured, TermGrace, and how many processes the kernel has ended for want of memory.
 	late      func(time.Duration) (<-chan time.Time, func())
 	termGrace time.Duration
+	oomKills  func() (count uint64, known bool)
 
 	mu         sync.Mutex
 	listed     map[string]*proc // background processes by id
@@ -47,6 +48,7 @@ type Manager struct {
 	operations map[string]*operation
 	live       map[*proc]struct{} // what was admitted and has not ended
 	open       map[*proc]struct{} // whose output has not ended
+	admitted   uint64             // how many ever were
 }
 
 // NewManager opens the registry. Records of a worker that died are settled
@@ -89,6 +91,7 @@ func newManager(o Options, r *registry) (*Manager, error) {
 		buffers:    sync.Pool{New: func() any { return new([copySize]byte) }},
 		late:       after,
 		termGrace:  TermGrace,
+		oomKills:   newOOMKills(),
 		listed:     make(map[string]*proc),
 		operations: make(map[string]*operation),
 		live:       make(map[*proc]struct{}),
@@ -199,6 +202,7 @@ func (m *Manager) Live() int {
 // admit counts p as live, if there is room and the Manager is open. The caller
 // holds m.starts.
 func (m *Manager) admit(p *proc) error {
+	p.oom.begin(m)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	select {
@@ -213,6 +217,8 @@ func (m *Manager) admit(p *proc) error {
 		return e
 	}
 	m.live[p] = struct{}{}
+	m.admitted++
+	p.oom.order, p.oom.company = m.admitted, len(m.live) > 1 || len(m.open) > 0
 	return nil
 }
 

@@ -27,6 +27,7 @@ type proc struct {
 	pipes    []int       // our ends of them; -1 is closed
 	outputs  []*os.File  // the same as files, once collect has made them, for abandon
 	release  func()      // gives back what only the running process needs
+	oom      oomWatch
 
 	change sync.Mutex // held through one change: record, disk, event
 
@@ -34,6 +35,7 @@ type proc struct {
 	rec    record
 	kept   bool // is in the registry
 	reaped bool // the pid may be somebody else's
+	struck bool // SIGKILL was sent to it from here
 
 	stopping *stopping     // under mu
 	exited   chan struct{} // closed when the end is in the record
@@ -145,6 +147,7 @@ func (p *proc) conclude(waitErr error) {
 		p.settle(code)
 	}
 	denied := code != 0 && p.denied()
+	oom := p.outOfMemory(code, signal)
 	p.release()
 	p.m.dismiss(p)
 
@@ -163,6 +166,9 @@ func (p *proc) conclude(waitErr error) {
 		r.ExitCode, r.Signal = code, signal
 		r.TerminalCause = string(cause)
 		r.SandboxDenied = denied
+		if r.OOMKilled = oom; oom != "" {
+			r.LastError = oom.Explain()
+		}
 		r.OutputClosed = isClosed(p.drained)
 		if err != nil {
 			r.LastError = "its exit status is not known: " + err.Error()

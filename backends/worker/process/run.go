@@ -185,7 +185,7 @@ func (f *foreground) result(c Command) Result {
 	r := Result{
 		ExitCode: rec.ExitCode, Signal: rec.Signal, Duration: time.Since(f.began),
 		StdoutBytes: f.stdout.size(), StderrBytes: f.stderr.size(),
-		Mode: rec.SandboxMode, SandboxDenied: rec.SandboxDenied,
+		Mode: rec.SandboxMode, SandboxDenied: rec.SandboxDenied, OOMKilled: rec.OOMKilled,
 	}
 	out, err := share(int(c.MaxOutputBytes), r.StdoutBytes, r.StderrBytes)
 	r.Stdout, r.StdoutTruncated = f.stdout.result(out)

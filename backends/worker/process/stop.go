@@ -72,6 +72,7 @@ func (p *proc) endGroup(ctx context.Context, blows []blow) error {
 // cleared its environment and left group and session is known by its working
 // directory, where the command has a place.
 func (p *proc) destroy() error {
+	p.strike()
 	in := p.inGroup()
 	q := quarry{family: true, match: func(i procInfo) bool {
 		return in(i) || marked(i.pid, p.m.instance+"/"+p.id) || p.place != nil && worksIn(i.pid, p.place.Dir)
@@ -121,6 +122,7 @@ func (p *proc) pid() int {
 func (p *proc) signal(s syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.struck = p.struck || s == syscall.SIGKILL
 	if p.reaped {
 		return tool.Errorf(tool.InvalidParams, "process %s has ended", p.id)
 	}

@@ -34,8 +34,10 @@ type commandResult struct {
 	// PromotedProcessID names the background process that the command is now.
 	PromotedProcessID string `json:"promoted_process_id,omitempty"`
 	// SandboxDenied says that the permission mode probably made it fail.
-	SandboxDenied bool   `json:"sandbox_denied,omitzero"`
-	Hint          string `json:"hint,omitempty"`
+	SandboxDenied bool `json:"sandbox_denied,omitzero"`
+	// OOMKilled says that the kernel ended it for want of memory.
+	OOMKilled tool.OOMKilled `json:"oom_killed,omitempty"`
+	Hint      string         `json:"hint,omitempty"`
 }
 
 func (s *Set) bash(ctx context.Context, c *call, a bashArgs) (tool.Result, error) {
@@ -104,7 +106,7 @@ func (s *Set) run(ctx context.Context, c *call, line string, cmd process.Command
 	res := commandResult{
 		Command: line, ExitCode: r.ExitCode, Signal: r.Signal, DurationMS: r.Duration.Milliseconds(),
 		StdoutTruncated: r.StdoutTruncated, StderrTruncated: r.StderrTruncated,
-		TimedOut: r.TimedOut, PromotedProcessID: r.PromotedProcessID, SandboxDenied: r.SandboxDenied,
+		TimedOut: r.TimedOut, PromotedProcessID: r.PromotedProcessID, SandboxDenied: r.SandboxDenied, OOMKilled: r.OOMKilled,
 	}
 	stdout, stderr := r.Stdout, r.Stderr
 	// Each stream has half of what a result may hold encoded, and what the
@@ -114,6 +116,8 @@ func (s *Set) run(ctx context.Context, c *call, line string, cmd process.Command
 	res.Stdout, res.StdoutTruncated = output(stdout, cutOut, res.StdoutTruncated)
 	res.Stderr, res.StderrTruncated = output(stderr, cutErr, res.StderrTruncated)
 	switch {
+	case r.OOMKilled != "":
+		res.Hint = r.OOMKilled.Explain() + "; have it use less, or give the environment more (memory_mb in the profile of a container)"
 	case r.SandboxDenied:
 		res.Hint = deniedHint(r.Mode, c.ceiling)
 	case r.TimedOut && s.o.Foreground:

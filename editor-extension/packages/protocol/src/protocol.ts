@@ -655,7 +655,7 @@ export interface Process {
    * where it is known.
    */
   cause?: string;
-  /** reason is why it failed or was lost. */
+  /** reason is why it failed or was lost, or was killed for want of memory. */
   reason?: string;
   tty?: TTY;
   owner: Owner;
