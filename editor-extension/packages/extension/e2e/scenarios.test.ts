@@ -492,14 +492,14 @@ describe("in a real workbench", () => {
     await window.status.filter({ hasText: "isolated" }).waitFor();
     await window.showCaisson();
     const row = window.row("Sessions", /isolated.*here/);
-    await row.filter({ hasText: /in use elsewhere \(pid \d+\)/ }).waitFor();
+    await row.filter({ hasText: /in use by pid \d+/ }).waitFor();
     await window.section("Processes").getByText("is not known here").waitFor();
     agent = await Agent.connect(workbench.socket);
     await expect(agent.open()).rejects.toMatchObject({ data: { kind: "sessionBusy" } });
     await picture("busy");
     await release();
     // It is this window's again without a click.
-    await row.filter({ hasNotText: "elsewhere" }).waitFor();
+    await row.filter({ hasNotText: "in use" }).waitFor();
     await window.row("Processes", "survivor").filter({ hasText: "running" }).waitFor();
     expect((await agent.open()).id).toBe(session.id);
   });
@@ -509,7 +509,7 @@ describe("in a real workbench", () => {
     const other = await workbench.another();
     const workspace = pathToFileURL(workbench.library).href;
     const { session: theirs } = await other.request("session/open", { workspace, connect: false });
-    await row.filter({ hasText: "in use elsewhere" }).waitFor();
+    await row.filter({ hasText: /in use by pid \d+/ }).waitFor();
     await picture("elsewhere");
     await writeFile(join(workbench.library, "theirs.txt"), "made there\n");
     const { artifact } = await other.request("artifact/publish", {

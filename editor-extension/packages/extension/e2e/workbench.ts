@@ -31,6 +31,8 @@ export class Workbench {
   private server: ChildProcess | undefined;
   private browser: BrowserContext | undefined;
   private address = "";
+  /** The services of other windows. */
+  private readonly others: Connection[] = [];
   /** How many windows there were: each one's agent listens on a socket of its own. */
   private windows = 0;
 
@@ -226,14 +228,19 @@ setInterval(() => undefined, 60_000);
 
   /** A service of another window, which works with the same sessions. */
   async another(): Promise<Connection> {
-    const state = join(this.directory, "state", "caisson");
     const program = await this.program();
-    const args = ["serve", "--state-dir", state, "--config", this.configuration];
-    return Connection.start(
-      launch(program, args),
+    const places = {
+      "--state-dir": join(this.directory, "state", "caisson"),
+      "--data-dir": join(this.directory, "data", "caisson"),
+      "--config": this.configuration,
+    };
+    const other = await Connection.start(
+      launch(program, ["serve", ...Object.entries(places).flat()]),
       { processId: process.pid, clientInfo: { name: "another window", version: "1" } },
       () => undefined,
     );
+    this.others.push(other);
+    return other;
   }
 
   /** Lets another service than the window's have the session; what it gives ends that one. */
@@ -271,6 +278,7 @@ setInterval(() => undefined, 60_000);
   /** Ends everything that was started, and removes the directory. */
   async stop(): Promise<void> {
     await this.browser?.close();
+    await Promise.all(this.others.map((other) => other.stop()));
     const { server } = this;
     if (server !== undefined && server.exitCode === null) {
       const gone = new Promise((resolve) => server.once("exit", resolve));

@@ -63,7 +63,7 @@ export class Caisson implements vscode.Disposable {
     });
   }
 
-  /** The user's configuration file, which the service names; it may not be there. */
+  /** The user's configuration file, which the service names, "" for none; it may not be there. */
   async configurationFile(): Promise<string> {
     const { server } = await this.service.ensure();
     return server.configPath ?? "";

@@ -119,6 +119,23 @@ describe("what is typed", () => {
     expect(reader.got).toEqual([`<${signal}>`, "y"]);
   });
 
+  it("is not overtaken where the process is only far away", async () => {
+    const reader = new Reader();
+    for (const key of ["a", "b", "\x03"]) {
+      reader.typing.keys(key);
+      await vi.advanceTimersByTimeAsync(400);
+      await reader.read();
+    }
+    reader.typing.keys("c");
+    reader.typing.keys("\x03");
+    await vi.advanceTimersByTimeAsync(700);
+    await reader.read();
+    await vi.advanceTimersByTimeAsync(400);
+    await reader.read();
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(reader.got).toEqual(["a", "b", "\x03", "c", "\x03"]);
+  });
+
   it("does not keep waiting whoever interrupts twice", async () => {
     const reader = new Reader();
     reader.typing.keys("a paste");

@@ -62,7 +62,7 @@ describe("words", () => {
   });
 
   it("tells who has a session that is open elsewhere, whatever was saved of it", () => {
-    expect(stateOf({ state: "bound", heldBy: 42 }, "running")).toBe("in use elsewhere (pid 42)");
+    expect(stateOf({ state: "bound", heldBy: 42 }, "running")).toBe("in use by pid 42");
     expect(stateOf({ state: "bound", heldBy: 42 }, "failed")).toBe("service down");
   });
 

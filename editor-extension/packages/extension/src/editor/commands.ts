@@ -8,7 +8,7 @@ import { ServiceError, serviceError } from "../service/errors.js";
 import { compareArtifacts, openArtifact } from "./artifactFiles.js";
 import type { DoctorReport } from "./doctor.js";
 import { type EnvironmentFiles, type FileTree, pickEnvironmentFile } from "./environmentFiles.js";
-import { currentFolder, keyOf, pickFolder } from "./folders.js";
+import { currentFolder, folderOf, keyOf, pickFolder } from "./folders.js";
 import { openingEnvironment, waitingFor } from "./progress.js";
 import { reporting, sentence } from "./report.js";
 import { selected } from "./selected.js";
@@ -197,9 +197,12 @@ async function newSession(caisson: Caisson): Promise<void> {
 }
 
 async function useSession(caisson: Caisson, session: Session): Promise<void> {
-  const folder = vscode.workspace.workspaceFolders?.find((f) => keyOf(f) === session.workspace);
+  const folder = folderOf(session);
   if (folder === undefined) {
-    throw new Error("The session belongs to a folder that is not open in this window.");
+    throw new ServiceError("The session belongs to a folder that is not open in this window.", {
+      kind: "unsupported",
+      hint: `Open the folder ${folderName(session)} first.`,
+    });
   }
   const opened = await openingEnvironment(`Opening ${session.profile}`, (options) =>
     caisson.sessions.reopen(session, options),
@@ -433,6 +436,12 @@ async function refresh({ caisson, sessionTree, fileTree }: Parts): Promise<void>
 
 async function openConfiguration(caisson: Caisson): Promise<void> {
   const path = await caisson.configurationFile();
+  if (path === "") {
+    throw new ServiceError("The service reads no configuration file.", {
+      kind: "unsupported",
+      hint: "Look at the setting caisson.serviceArguments.",
+    });
+  }
   const uri = vscode.Uri.file(path);
   try {
     await vscode.workspace.fs.stat(uri);

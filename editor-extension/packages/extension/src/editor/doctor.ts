@@ -18,6 +18,7 @@ export class DoctorReport implements vscode.TextDocumentContentProvider, vscode.
     this,
   );
   private report = "";
+  private readonly ending = new AbortController();
 
   constructor(private readonly caisson: Caisson) {}
 
@@ -31,7 +32,7 @@ export class DoctorReport implements vscode.TextDocumentContentProvider, vscode.
     await vscode.window.withProgress(
       { location: vscode.ProgressLocation.Notification, title: "Caisson looks for problems" },
       async () => {
-        this.report = `${program.path} (from ${program.from})\n\n${await run(program.path, args)}`;
+        this.report = `${program.path} (from ${program.from})\n\n${await run(program.path, args, this.ending.signal)}`;
       },
     );
     this.changed.fire(this.uri);
@@ -39,15 +40,17 @@ export class DoctorReport implements vscode.TextDocumentContentProvider, vscode.
   }
 
   dispose(): void {
+    this.ending.abort();
     this.registration.dispose();
     this.changed.dispose();
   }
 }
 
 /** What the doctor prints; its exit code says only whether it found something. */
-function run(program: string, args: readonly string[]): Promise<string> {
+function run(program: string, args: readonly string[], signal: AbortSignal): Promise<string> {
+  const options = { timeout: budget, signal };
   return new Promise((resolve, reject) => {
-    execFile(program, ["doctor", ...args], { timeout: budget }, (error, stdout, stderr) => {
+    execFile(program, ["doctor", ...args], options, (error, stdout, stderr) => {
       if (error !== null && stdout === "") {
         reject(new Error(`The doctor could not be run: ${stderr || error.message}`));
         return;

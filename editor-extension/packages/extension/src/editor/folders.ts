@@ -1,3 +1,4 @@
+import type { Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import { soon } from "../model/patience.js";
 import { ServiceError } from "../service/errors.js";
@@ -40,6 +41,12 @@ export function openFolders(): string[] {
 /** The folder as the service knows it. */
 export function keyOf(folder: vscode.WorkspaceFolder): string {
   return folder.uri.toString();
+}
+
+/** The window's folder that a session belongs to. The service writes a uri in its own way. */
+export function folderOf({ workspace }: Session): vscode.WorkspaceFolder | undefined {
+  const uri = workspace === null ? undefined : vscode.Uri.parse(workspace).toString();
+  return vscode.workspace.workspaceFolders?.find((folder) => keyOf(folder) === uri);
 }
 
 /** Asks for a folder where the window has several. */

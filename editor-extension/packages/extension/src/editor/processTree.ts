@@ -88,6 +88,9 @@ function groupItem(session: Session): vscode.TreeItem {
   item.id = `group ${session.id}`;
   item.description = session.profile;
   item.contextValue = "processGroup";
+  item.accessibilityInformation = {
+    label: `Processes of ${folderName(session)}, ${session.profile}`,
+  };
   return item;
 }
 

@@ -1,6 +1,7 @@
 import type { Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
+import { name } from "../model/shown.js";
 import { age, stateOf } from "../model/words.js";
 import type { ServiceState } from "../service/service.js";
 import { sentence } from "./report.js";
@@ -65,13 +66,13 @@ function standing(session: Session): "closed" | "elsewhere" | "open" {
   return session.state === "closed" ? "closed" : "open";
 }
 
-/** A session by the name of its folder, or its id where it has none. */
+/** A session by the name of its folder, all of which can be seen, or its id where it has none. */
 export function folderName(session: Session): string {
   if (session.workspace === null) {
     return session.id;
   }
   const path = vscode.Uri.parse(session.workspace).path;
-  return path.split("/").at(-1) || path;
+  return name(path.split("/").at(-1) || path);
 }
 
 function tooltip(session: Session, service: ServiceState["is"]): string {

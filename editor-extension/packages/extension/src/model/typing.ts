@@ -8,10 +8,12 @@ const piece = 16 << 10;
 const maxWaiting = 16 << 20;
 
 /**
- * How long a key that interrupts goes the way of every other one, in ms. Most programs read,
- * and get it where it stands in what was typed.
+ * How long a key that interrupts goes the way of every other one: so many ms, and so many
+ * times what the last write took, as the process may be far away. Most programs read, and
+ * get it where it stands in what was typed.
  */
 const patience = 500;
+const writes = 3;
 
 /** The keys by which a terminal interrupts, and what it sends for them. */
 const interrupts: ReadonlyMap<string, string> = new Map([
@@ -56,6 +58,8 @@ export class Typing {
   /** An interrupt that is on its way as a key. */
   private hurried: Hurried | undefined;
   private full = false;
+  /** How long the last write took, in ms. */
+  private took = 0;
   private over = false;
 
   constructor(private readonly keyboard: Keyboard) {}
@@ -128,7 +132,8 @@ export class Typing {
       return;
     }
     this.waiting += key;
-    const timer = setTimeout(() => this.interrupt(signal), patience);
+    const wait = Math.max(patience, writes * this.took);
+    const timer = setTimeout(() => this.interrupt(signal), wait);
     this.hurried = { timer, left: this.waiting.length };
   }
 
@@ -157,10 +162,12 @@ export class Typing {
     if (this.hurried !== undefined) {
       this.hurried.left -= text.length;
     }
+    const begun = Date.now();
     const writing = this.keyboard.write(text);
     this.under = writing;
     writing.done
       .then(() => {
+        this.took = Date.now() - begun;
         if (this.hurried !== undefined && this.hurried.left <= 0) {
           this.arrived();
         }

@@ -91,7 +91,7 @@ export function stateOf(
     return service === "starting" ? "service starting" : "service down";
   }
   if (session.heldBy !== undefined) {
-    return `in use elsewhere (pid ${session.heldBy})`;
+    return `in use by pid ${session.heldBy}`;
   }
   switch (session.state) {
     case "bound":
