@@ -53,9 +53,13 @@ func (a *app) printSessions(list []session.Session, asJSON bool) error {
 		return a.printJSON(out)
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SESSION\tSTATE\tPROFILE\tBACKEND\tLAST USED\tWORKSPACE")
+	fmt.Fprintln(w, "SESSION\tSTATE\tPROFILE\tBACKEND\tHELD BY\tLAST USED\tWORKSPACE")
 	for _, s := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, s.State, s.Profile, s.Backend, s.LastUsedAt.Local().Format(time.DateTime), s.Workspace)
+		holder := "-"
+		if s.HeldBy != 0 {
+			holder = fmt.Sprintf("pid %d", s.HeldBy)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.ID, s.State, s.Profile, s.Backend, holder, s.LastUsedAt.Local().Format(time.DateTime), s.Workspace)
 	}
 	return w.Flush()
 }
