@@ -17,6 +17,10 @@ import (
 // sessions: one that is killed tells nobody.
 const ownersInterval = 2 * time.Second
 
+// lookShare is how much longer than a look the next one is waited for: however many sessions
+// there are and however often they change, looking takes a tenth of a processor at most.
+const lookShare = 10
+
 // follower tells the sink of the sessions that are not this service's, as they change,
 // and of artifacts that others publish.
 type follower struct {
@@ -29,6 +33,8 @@ type follower struct {
 	mu sync.Mutex
 	// told is how the sink knows each session; nil while nobody wants to follow.
 	told map[string]*aspect
+
+	rang time.Time // when the bell of the artifacts was written; of run alone
 }
 
 // aspect is what of a session may become another one.
@@ -136,9 +142,10 @@ func (f *follower) run(notify *fsnotify.Watcher, watched bool) {
 	var sessions, artifacts bool
 	timer := time.NewTimer(ownersInterval)
 	defer timer.Stop()
+	wait := settle
 	soon := func(bell *bool) {
 		if !sessions && !artifacts {
-			timer.Reset(settle)
+			timer.Reset(wait)
 		}
 		*bell = true
 	}
@@ -160,11 +167,13 @@ func (f *follower) run(notify *fsnotify.Watcher, watched bool) {
 		case <-f.asks:
 			soon(&sessions)
 		case <-timer.C:
-			if artifacts || !watched {
+			if artifacts || !watched && f.rangUnheard() {
 				f.m.sink.ArtifactsChanged()
 			}
 			if sessions || !watched || f.orphaned() {
+				begun := time.Now()
 				f.look(true)
+				wait = max(settle, lookShare*time.Since(begun))
 			}
 			sessions, artifacts = false, false
 			if !watched || len(f.owners()) > 0 {
@@ -172,6 +181,17 @@ func (f *follower) run(notify *fsnotify.Watcher, watched bool) {
 			}
 		}
 	}
+}
+
+// rangUnheard reports whether the bell of the artifacts was written since it was asked
+// last, where no watch tells of that. It is of run alone.
+func (f *follower) rangUnheard() bool {
+	info, err := os.Stat(f.artifactsBell())
+	if err != nil || info.ModTime().Equal(f.rang) {
+		return false
+	}
+	f.rang = info.ModTime()
+	return true
 }
 
 // artifactsBell is the file that is written when the list of artifacts changes; "" where
