@@ -11,12 +11,14 @@ import (
 // ownerless reports whether nobody owns a thing with the labels any more: it is
 // of this store or of a check, the store does not know its environment, and its
 // maker is a process of this machine that is proven dead. What another host or
-// another store made is never touched.
+// another store made is never touched, but for a helper: it was never started, has
+// nothing of anybody, and its store may be gone with what was tried there.
 func ownerless(o backends.PruneOptions, labels map[string]string, created, now time.Time) bool {
 	store := labels[labelStore]
 	// A call's container is of no use to anybody once its service is dead.
 	known := o.Live[labels[labelEnvironment]] && labels[labelKind] != kindCall
-	return (store == o.Store || store == checkStore) && !known &&
+	ours := store == o.Store || store == checkStore || labels[labelKind] == kindHelper
+	return ours && !known &&
 		ownerOf(labels).dead() && (o.OlderThan <= 0 || now.Sub(created) >= o.OlderThan)
 }
 

@@ -131,7 +131,9 @@ func TestOwnerless(t *testing.T) {
 		labels[name] = value
 		return labels
 	}
-	alive := with(labelSession, "s")
+	helper := with(labelStore, "theirs")
+	helper[labelKind] = kindHelper
+	alive := with(labelKind, kindHelper)
 	maps.Copy(alive, self().labels())
 	options := backends.PruneOptions{Store: "mine", Live: map[string]bool{"known": true}, OlderThan: time.Hour}
 	now := time.Now()
@@ -146,6 +148,7 @@ func TestOwnerless(t *testing.T) {
 		{"known", with(labelEnvironment, "known"), time.Time{}, false},
 		{"another store", with(labelStore, "theirs"), time.Time{}, false},
 		{"a check that was cut off", with(labelStore, checkStore), time.Time{}, true},
+		{"another store's helper", helper, time.Time{}, true},
 		{"another machine", with(labelOwnerHost, "far"), time.Time{}, false},
 		{"alive", alive, time.Time{}, false},
 		{"nothing is known", nil, time.Time{}, false},
