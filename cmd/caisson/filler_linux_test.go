@@ -121,7 +121,7 @@ func holdingUploads(t *testing.T) (host string, reached <-chan string) {
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return d.DialContext(ctx, "unix", socket) }}
 	relay := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "docker"})
 	relay.Transport = transport
-	uploads := make(chan string, 1)
+	uploads, over := make(chan string, 1), make(chan struct{})
 	var first sync.Once
 	dir, err := os.MkdirTemp("", "crt") //nolint:usetesting // t.TempDir is too long for a socket's path
 	if err != nil {
@@ -134,7 +134,7 @@ func holdingUploads(t *testing.T) (host string, reached <-chan string) {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:gosec // for one client
 		if path, ok := strings.CutSuffix(r.URL.Path, "/archive"); ok && r.Method == http.MethodPut {
 			first.Do(func() { uploads <- filepath.Base(path) })
-			<-r.Context().Done()
+			<-over // its context does not end, since nobody reads what it sends
 			return
 		}
 		relay.ServeHTTP(w, r)
@@ -145,6 +145,7 @@ func holdingUploads(t *testing.T) (host string, reached <-chan string) {
 		_ = server.Serve(l) // until it is closed
 	}()
 	t.Cleanup(func() {
+		close(over)
 		server.Close()
 		<-served
 		transport.CloseIdleConnections()
