@@ -49,6 +49,14 @@ func printed(text string) string {
 	return text
 }
 
+// fileNames are the names of the files that the line wrote, in order. There are never fewer.
+func (s *shell) fileNames() []string {
+	if len(*s.sorted) != len(s.files) {
+		*s.sorted = slices.Sorted(maps.Keys(s.files))
+	}
+	return *s.sorted
+}
+
 // written are the contents of the programs that the line wrote or copied and that a
 // command may run by this name: the one at its path, or, of a name alone, all that may be
 // found by it.
@@ -60,7 +68,7 @@ func (s *shell) written(name string) (all []string) {
 		return all
 	}
 	_, path := s.vars["PATH"] // which the line sets
-	for _, file := range slices.Sorted(maps.Keys(s.files)) {
+	for _, file := range s.fileNames() {
 		if base(file) != name {
 			continue
 		}

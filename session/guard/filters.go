@@ -30,7 +30,9 @@ func filtered(sh *shell, program string, words []string, stdin string) string {
 			case part == string(outside):
 				part = string(anything) // now it is what is in it that counts
 			}
-			text += part
+			if text += part; len(text) > maxText {
+				break
+			}
 		}
 		text = limited(text)
 	}

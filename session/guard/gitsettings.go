@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,7 +92,7 @@ func (w *walker) gitMade(sh *shell, aliases map[string]string) {
 			read = append(read, resolve(sh.dir, sh.lookup(name)))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(sh.files)) {
+	for _, name := range sh.fileNames() {
 		if slices.Contains(read, name) || base(name) == ".gitconfig" || strings.HasSuffix(name, ".git/config") || strings.HasSuffix(name, "/git/config") {
 			w.gitConfiguration(sh, aliases, sh.files[name])
 		}
@@ -143,7 +142,7 @@ func (w *walker) gitPrograms(sh *shell, args []field) {
 			names = append(names, "git-remote-"+helper)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(sh.files)) {
+	for _, name := range sh.fileNames() {
 		hook := strings.Contains(name, ".git/hooks/") || strings.HasSuffix(name, "/hooks/"+base(name)) && slices.Contains(hookNames, base(name)) || hooks != "" && strings.HasPrefix(name, hooks+"/")
 		if hook || slices.Contains(names, base(name)) {
 			w.own(sh.child(), []string{sh.files[name]}, []field{{text: name}}, unread)

@@ -60,7 +60,9 @@ func (w *walker) described(sh *shell, text string) {
 		var argv []string
 		listed := json.Unmarshal([]byte(rest), &argv) == nil
 		if words := slices.Concat(argv, strings.Fields(rest)); len(words) > 0 && isShell(called(words[0])) &&
-			!slices.ContainsFunc(words[1:], func(word string) bool { return !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "[") && !strings.HasSuffix(word, "]") }) {
+			!slices.ContainsFunc(words[1:], func(word string) bool {
+				return !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "[") && !strings.HasSuffix(word, "]")
+			}) {
 			continue // for whoever runs the image
 		}
 		if listed {

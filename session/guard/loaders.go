@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
@@ -45,7 +44,7 @@ func (w *walker) lying(sh *shell, program string) {
 			continue
 		}
 		ends := strings.Fields(l.files)
-		for _, name := range slices.Sorted(maps.Keys(sh.files)) {
+		for _, name := range sh.fileNames() {
 			text := sh.files[name]
 			if !slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(name, end) }) || strings.HasPrefix(text, copied) {
 				continue

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
@@ -88,7 +87,7 @@ func (w *walker) options(sh *shell, program string, args []field) {
 			}
 		}
 	}
-	for _, file := range slices.Sorted(maps.Keys(sh.files)) {
+	for _, file := range sh.fileNames() {
 		for end, of := range optionFiles {
 			if of == table && strings.HasSuffix(file, end) {
 				w.optionFile(sh, program, patterns, sh.files[file])

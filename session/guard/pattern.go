@@ -455,7 +455,11 @@ func (m *matching) beside(w wordGlob, wild bool) bool {
 			return true
 		}
 	}
-	if dirs := c.elsewheres(); len(dirs) > 0 {
+	dirs := c.elsewheres()
+	if len(dirs) > maxElsewheres {
+		return true // more than is followed
+	}
+	if len(dirs) > 0 {
 		moved := *m
 		for _, moved.dir = range dirs {
 			for _, a := range m.args {

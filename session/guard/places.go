@@ -72,6 +72,9 @@ var directoryFlags = map[string][]string{
 	"ninja": {"-C"}, "go": {"-C"}, "cargo": {"-C"}, "rg": {"--cwd"}, "fd": {"--base-directory", "-C"}, "zip": {"-C"}, "jar": {"-C"},
 }
 
+// maxElsewheres bounds those of one command.
+const maxElsewheres = 16
+
 // elsewheres are the directories besides its own from which a command looks at its words.
 func (c *command) elsewheres() (all []string) {
 	flags := directoryFlags[called(c.fields[0].text)]
@@ -79,7 +82,12 @@ func (c *command) elsewheres() (all []string) {
 		return nil
 	}
 	for _, f := range named(c.fields[1:], flags...) {
-		all = append(all, resolve(c.dir, f.text))
+		if dir := resolve(c.dir, f.text); !slices.Contains(all, dir) {
+			all = append(all, dir)
+		}
+		if len(all) > maxElsewheres {
+			break
+		}
 	}
 	return all
 }

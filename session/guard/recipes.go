@@ -206,7 +206,7 @@ func (w *walker) recipesOf(sh *shell, program string, args []field, stdin string
 		}
 		ends := strings.Fields(r.files)
 		texts := map[string]string{}
-		for _, name := range slices.Sorted(maps.Keys(sh.files)) {
+		for _, name := range sh.fileNames() {
 			if slices.Contains(ends, base(name)) || slices.ContainsFunc(ends, func(end string) bool { return end[0] == '.' && strings.HasSuffix(name, end) }) {
 				texts[name] = sh.files[name]
 			}

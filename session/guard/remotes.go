@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
@@ -32,7 +31,7 @@ func (w *walker) sshOptions(sh *shell, program string, args []field, stdin strin
 			w.sshConfiguration(sh, w.file(sh, args[i+1], stdin))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(sh.files)) {
+	for _, name := range sh.fileNames() {
 		if strings.HasSuffix(name, "/.ssh/config") {
 			w.sshConfiguration(sh, sh.files[name])
 		}

@@ -28,6 +28,9 @@ type shell struct {
 	// files are what commands wrote into files of these names, with marks. All
 	// shells of a line share them.
 	files map[string]string
+	// sorted are the names of files in order, as many as there were when they were asked
+	// for last.
+	sorted *[]string
 	// links are the paths at which the line makes links, and where they lead. All shells
 	// of a line share them.
 	links map[string]string
@@ -47,7 +50,7 @@ func newShell(dir string) *shell {
 	}
 	return &shell{
 		vars: map[string]variable{}, exported: map[string]bool{}, funcs: map[string]*syntax.Stmt{},
-		aliases: map[string]string{}, files: map[string]string{}, links: map[string]string{}, dir: dir, zero: "bash",
+		aliases: map[string]string{}, files: map[string]string{}, sorted: &[]string{}, links: map[string]string{}, dir: dir, zero: "bash",
 	}
 }
 
@@ -95,7 +98,7 @@ func (s *shell) same(o *shell) bool {
 // that are exported.
 func (s *shell) child() *shell {
 	c := newShell(s.dir)
-	c.depth, c.files, c.links, c.allOut = s.depth+1, s.files, s.links, s.allOut
+	c.depth, c.files, c.sorted, c.links, c.allOut = s.depth+1, s.files, s.sorted, s.links, s.allOut
 	for name, v := range s.vars {
 		if s.allOut || s.exported[name] {
 			c.vars[name], c.exported[name] = v, true

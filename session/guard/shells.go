@@ -64,7 +64,7 @@ func (w *walker) shell(sh *shell, program string, args []field, stdin string) st
 			w.code(inner, w.file(sh, field{text: inner.lookup(name)}, stdin), stdin)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(sh.files)) { // as one of a later day may
+	for _, name := range sh.fileNames() { // as one of a later day may
 		if slices.Contains(startup, base(name)) {
 			w.code(inner, w.file(sh, field{text: name}, stdin), unread)
 		}
