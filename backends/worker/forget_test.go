@@ -14,6 +14,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
 	"github.com/caisson-dev/caisson/backends/worker"
+	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
 // A shutdown that forgets leaves nothing of the session, follows no link that a command
@@ -55,6 +56,11 @@ func TestForget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(t)
+			t.Cleanup(func() {
+				if err := workspace.Remove(filepath.Join(o.State, "sessions")); err != nil {
+					t.Error(err)
+				}
+			})
 			start(t, o)
 			c := connect(t, o, t.TempDir())
 			pid := holder(t, o)

@@ -3,6 +3,9 @@ package worker
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,5 +26,35 @@ func TestRefusalsTellWhy(t *testing.T) {
 		if all := e.Error() + e.Hint; strings.Contains(all, "process 7") != told {
 			t.Errorf("%v is told as %s", why, all)
 		}
+	}
+}
+
+// Beyond those that are told, nobody is waited for.
+func TestRefusalsAreBounded(t *testing.T) {
+	s := newServer(t.Context(), Options{}.withDefaults())
+	defer s.end(nil)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(t.TempDir(), "s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for range maxRefusals {
+		s.refusals <- struct{}{}
+	}
+	peer, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer peer.Close()
+	conn, err := l.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.refuse(conn, errTooMany())
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("its end is not closed: %v", err)
+	}
+	if said, err := io.ReadAll(peer); len(said) > 0 || err != nil {
+		t.Errorf("it is told %q, %v", said, err)
 	}
 }
