@@ -3,51 +3,58 @@ package guard
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // escapes begin lines that well-known programs give to a shell. What stands behind a slash
 // may be cut short, and case does not matter.
-var escapes = map[string][]string{
-	"ed": {"!", "r !", "w !", "W !", "e !", "E !", "r!", "w!", "e!"}, "red": {"!"}, "less": {"+!", "!"}, "more": {"+!", "!"},
-	"ftp": {"!"}, "sftp": {"!"}, "lftp": {"!", "shell "}, "smbclient": {"!"}, "telnet": {"!"}, "kermit": {"!"}, "debugfs": {"!"}, "bc": {"!"},
-	"mail": {"~!", "~|", "!"}, "mailx": {"~!", "~|", "!"}, "vifm": {"!", ":!"}, "ranger": {"sh/ell "}, "lf": {"$", "!", "%", "&"},
-	"dc": {"!"}, "gnuplot": {"!"}, "octave": {"!", "system ", "shell_cmd "}, "matlab": {"!", "system "}, "ipython": {"!"}, "ghci": {":!"},
-	"gdb":   {"!", "sh/ell ", "pip/e ", "|", "target remote |", "target extended-remote |"},
-	"lldb":  {"pl/atform sh/ell ", "sh/ell ", "!"},
-	"mysql": {"sys/tem ", "pager "}, "mariadb": {"sys/tem ", "pager "}, "hive": {"!sh ", "!"}, "beeline": {"!sh ", "!"},
-	"sqlite3": {".sh/ell ", ".sy/stem "}, "sqlite": {".sh/ell ", ".sy/stem "}, "duckdb": {".sh/ell ", ".sy/stem "},
-	"expect": {"spawn ", "exec ", "system "}, "tclsh": {"exec "}, "wish": {"exec "}, "sbt": {"!"},
-	"groff": {".sy ", ".pso ", "'sy ", "'pso "}, "troff": {".sy ", ".pso "}, "nroff": {".sy ", ".pso "}, "man": {".sy ", ".pso "},
-}
+var escapes = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"ed": {"!", "r !", "w !", "W !", "e !", "E !", "r!", "w!", "e!"}, "red": {"!"}, "less": {"+!", "!"}, "more": {"+!", "!"},
+		"ftp": {"!"}, "sftp": {"!"}, "lftp": {"!", "shell "}, "smbclient": {"!"}, "telnet": {"!"}, "kermit": {"!"}, "debugfs": {"!"}, "bc": {"!"},
+		"mail": {"~!", "~|", "!"}, "mailx": {"~!", "~|", "!"}, "vifm": {"!", ":!"}, "ranger": {"sh/ell "}, "lf": {"$", "!", "%", "&"},
+		"dc": {"!"}, "gnuplot": {"!"}, "octave": {"!", "system ", "shell_cmd "}, "matlab": {"!", "system "}, "ipython": {"!"}, "ghci": {":!"},
+		"gdb":   {"!", "sh/ell ", "pip/e ", "|", "target remote |", "target extended-remote |"},
+		"lldb":  {"pl/atform sh/ell ", "sh/ell ", "!"},
+		"mysql": {"sys/tem ", "pager "}, "mariadb": {"sys/tem ", "pager "}, "hive": {"!sh ", "!"}, "beeline": {"!sh ", "!"},
+		"sqlite3": {".sh/ell ", ".sy/stem "}, "sqlite": {".sh/ell ", ".sy/stem "}, "duckdb": {".sh/ell ", ".sy/stem "},
+		"expect": {"spawn ", "exec ", "system "}, "tclsh": {"exec "}, "wish": {"exec "}, "sbt": {"!"},
+		"groff": {".sy ", ".pso ", "'sy ", "'pso "}, "troff": {".sy ", ".pso "}, "nroff": {".sy ", ".pso "}, "man": {".sy ", ".pso "},
+	}
+})
 
 // ended are the programs whose lines may hold several commands, with a semicolon between.
 var ended = strings.Fields("expect tclsh wish mysql mariadb lftp gnuplot octave matlab smbclient vifm")
 
 // insides begin code anywhere in such a line, in small letters and with single blanks. … is
 // any text. The code ends where the quote or bracket does that ends the mark, if one does.
-var insides = map[string][]string{
-	"psql":  {`\!`, `\o…|`, `\g…|`, `\w…|`, "program '", "program'", "program e'", "program $$", "program \"", "`"},
-	"pgcli": {`\!`}, "mysql": {`\!`, `\p `}, "mariadb": {`\!`, `\p `},
-	"sqlite3": {`.import |`, `.import "|`, `.import '|`, `.o…|`, `.log "|`, `.log '|`, `.log |`, `.trace "|`, `.read |`, `.read "|`, `.read '|`, "edit(…, '", "edit(…,'"},
-	"less":    {"+|"},
-	"gnuplot": {`"<`, `'<`, `"|`, `'|`, "`"},
-	"m4":      {"syscmd("}, "rpm": {"%("}, "rpmbuild": {"%("}, "rpmspec": {"%("}, "kak": {"%sh{"}, "gs": {"(%pipe%", "=%pipe%"}, "mutt": {"`"},
-	"latex": {`\write18{`, `\input|"`}, "tclsh": {"[exec ", `open "|`, "open |"}, "wish": {"[exec ", `open "|`, "open |"}, "expect": {"[spawn ", "[exec ", `open "|`},
-	"clickhouse": {"executable('"},
-}
+var insides = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"psql":  {`\!`, `\o…|`, `\g…|`, `\w…|`, "program '", "program'", "program e'", "program $$", "program \"", "`"},
+		"pgcli": {`\!`}, "mysql": {`\!`, `\p `}, "mariadb": {`\!`, `\p `},
+		"sqlite3": {`.import |`, `.import "|`, `.import '|`, `.o…|`, `.log "|`, `.log '|`, `.log |`, `.trace "|`, `.read |`, `.read "|`, `.read '|`, "edit(…, '", "edit(…,'"},
+		"less":    {"+|"},
+		"gnuplot": {`"<`, `'<`, `"|`, `'|`, "`"},
+		"m4":      {"syscmd("}, "rpm": {"%("}, "rpmbuild": {"%("}, "rpmspec": {"%("}, "kak": {"%sh{"}, "gs": {"(%pipe%", "=%pipe%"}, "mutt": {"`"},
+		"latex": {`\write18{`, `\input|"`}, "tclsh": {"[exec ", `open "|`, "open |"}, "wish": {"[exec ", `open "|`, "open |"}, "expect": {"[spawn ", "[exec ", `open "|`},
+		"clickhouse": {"executable('"},
+	}
+})
 
 // pipedNames are the programs that take a name with | before it for a command.
 var pipedNames = strings.Fields("psql sqlite3 gs convert magick identify mutt gnuplot")
 
 // sameClients are the programs whose commands are those of another one.
-var sameClients = map[string]string{
-	"mailx": "mail", "sqlite": "sqlite3", "duckdb": "sqlite3", "litecli": "sqlite3", "pdflatex": "latex", "lualatex": "latex", "xelatex": "latex", "tex": "latex", "pdftex": "latex",
-	"luatex": "latex", "octave-cli": "octave", "clickhouse-client": "clickhouse", "clickhouse-local": "clickhouse", "ghostscript": "gs", "neomutt": "mutt", "rmatlab": "matlab",
-}
+var sameClients = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"mailx": "mail", "sqlite": "sqlite3", "duckdb": "sqlite3", "litecli": "sqlite3", "pdflatex": "latex", "lualatex": "latex", "xelatex": "latex", "tex": "latex", "pdftex": "latex",
+		"luatex": "latex", "octave-cli": "octave", "clickhouse-client": "clickhouse", "clickhouse-local": "clickhouse", "ghostscript": "gs", "neomutt": "mutt", "rmatlab": "matlab",
+	}
+})
 
 // client is the program in the tables whose commands a program has.
 func client(program string) string {
-	if same, ok := sameClients[program]; ok {
+	if same, ok := sameClients()[program]; ok {
 		return same
 	}
 	return program
@@ -56,7 +63,7 @@ func client(program string) string {
 // isClient reports whether something is known of the commands of a program.
 func isClient(program string) bool {
 	name := client(program)
-	return len(escapes[name])+len(insides[name]) > 0 || slices.Contains(pipedNames, name)
+	return len(escapes()[name])+len(insides()[name]) > 0 || slices.Contains(pipedNames, name)
 }
 
 // commandsOf follows the commands that a program is given in a text.
@@ -72,7 +79,7 @@ func (w *walker) commandsOf(sh *shell, program, text string) {
 		if name == "ed" || name == "dc" {
 			line = strings.TrimLeft(line, "0123456789,.;$%+- ") // addresses, and numbers
 		}
-		for _, mark := range escapes[name] {
+		for _, mark := range escapes()[name] {
 			if code, ok := behindMark(line, mark); ok {
 				for name == "expect" && strings.HasPrefix(code, "-") { // flags of spawn
 					_, code, _ = strings.Cut(code, " ")
@@ -112,7 +119,7 @@ func behindMark(line, mark string) (code string, ok bool) {
 
 // within follows what stands within the lines of a program's commands and is given to a shell.
 func (w *walker) within(sh *shell, program, text string) {
-	for _, mark := range insides[program] {
+	for _, mark := range insides()[program] {
 		begin, then, some := strings.Cut(mark, "…")
 		for line := range strings.SplitSeq(text, "\n") {
 			plain := strings.Join(strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' }), " ")
@@ -130,7 +137,7 @@ func (w *walker) within(sh *shell, program, text string) {
 				}
 				code := plain
 				if i := strings.LastIndexAny(mark, "'\"`([{$"); i >= 0 {
-					code, plain, _ = strings.Cut(plain, closings[mark[i]])
+					code, plain, _ = strings.Cut(plain, closings()[mark[i]])
 				}
 				if mark == "+|" && code != "" {
 					code = code[1:] // up to which line
@@ -144,4 +151,6 @@ func (w *walker) within(sh *shell, program, text string) {
 }
 
 // closings end the code behind a mark in which such a character stands.
-var closings = map[byte]string{'[': "]", '\'': "'", '"': `"`, '`': "`", '(': ")", '{': "}", '$': "$$"}
+var closings = sync.OnceValue(func() map[byte]string {
+	return map[byte]string{'[': "]", '\'': "'", '"': `"`, '`': "`", '(': ")", '{': "}", '$': "$$"}
+})

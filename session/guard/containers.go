@@ -3,6 +3,7 @@ package guard
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // containers are the programs that run others in containers, all called much the same way.
@@ -21,11 +22,13 @@ type containerVerb struct {
 	shell bool
 }
 
-var containerVerbs = map[string]containerVerb{
-	"exec": {skip: 1}, "run": {skip: 1}, "create": {skip: 1, first: true}, "debug": {skip: 1, first: true},
-	"unshare": {first: true, shell: true}, "ssh": {skip: 1, first: true},
-	"rsh": {skip: 1, first: true, shell: true}, "attach": {joins: true, first: true}, "start": {joins: true, flagged: true, first: true},
-}
+var containerVerbs = sync.OnceValue(func() map[string]containerVerb {
+	return map[string]containerVerb{
+		"exec": {skip: 1}, "run": {skip: 1}, "create": {skip: 1, first: true}, "debug": {skip: 1, first: true},
+		"unshare": {first: true, shell: true}, "ssh": {skip: 1, first: true},
+		"rsh": {skip: 1, first: true, shell: true}, "attach": {joins: true, first: true}, "start": {joins: true, flagged: true, first: true},
+	}
+})
 
 // containerSwitches are their long flags without a value, and containerLong those with one.
 // Any other one may be either.
@@ -49,7 +52,7 @@ var containerValues = strings.Fields("-e -u -w -v -p -l -m -h -a -c -n -f")
 // runs, is a shell that is started to be typed into.
 func (w *walker) container(sh *shell, program string, args []field, stdin string) string {
 	if i := slices.IndexFunc(args, func(f field) bool { return slices.Contains(builds, f.text) }); i >= 0 && !slices.ContainsFunc(args[:i], func(f field) bool {
-		_, ok := containerVerbs[f.text]
+		_, ok := containerVerbs()[f.text]
 		return ok
 	}) {
 		w.image(sh, args[i+1:], stdin)
@@ -145,7 +148,7 @@ func (c *contained) read(args []field, valued bool) (sure bool) {
 // verbOf finds the command among the words behind the program's own flags.
 func verbOf(args []field) (name string, v containerVerb, at int) {
 	for i, a := range args {
-		v, ok := containerVerbs[a.text]
+		v, ok := containerVerbs()[a.text]
 		if !ok {
 			continue
 		}

@@ -93,14 +93,14 @@ func (w *walker) interpreter(sh *shell, program string, args []field, stdin stri
 		case slices.Contains(editors, program):
 			w.editor(sh, text)
 		case strings.HasSuffix(program, "awk"):
-			w.calls(sh, languages["awk"], text)
+			w.calls(sh, languages()["awk"], text)
 			w.pipes(sh, text)
 		case program == "sed":
 			if scripts[text] {
 				w.sed(sh, text, stdin)
 			}
 		case speaks(program) != "":
-			w.calls(sh, languages[speaks(program)], text)
+			w.calls(sh, languages()[speaks(program)], text)
 		}
 		w.commandsOf(sh, program, text)
 	}
@@ -114,7 +114,7 @@ func (w *walker) editor(sh *shell, text string) {
 			w.code(sh.child(), code, unread)
 		}
 	}
-	w.calls(sh, languages["vim"], text)
+	w.calls(sh, languages()["vim"], text)
 }
 
 // quotedText is a text between quotes, or the brackets of a language that quotes so.

@@ -57,41 +57,43 @@ execl execve spawnl spawnlp spawnv spawnvp spawnvpe posix_spawn posix_spawnp cre
 )
 
 // languages are what is known of the languages of interpreters.
-var languages = map[string]language{
-	"python": python, "node": javascript,
-	"perl": {
-		runs: "system exec readpipe", handles: "open2 open3", opens: "open", quotes: "qx `", bare: true, sigils: "$@", named: true,
-		module: "IPC::", within: "run capture capturex start", evals: "eval",
-	},
-	"ruby": {
-		runs: "system spawn exec IO.popen capture2 capture2e capture3 popen2 popen2e popen3", opens: "open IO.read IO.readlines IO.foreach IO.binread",
-		quotes: "%x `", bare: true, sigils: "#", evals: "eval instance_eval class_eval", texts: "sh",
-	},
-	"php":       {runs: "system exec shell_exec passthru popen proc_open pcntl_exec", quotes: "`", sigils: "$", named: true, evals: "eval"},
-	"lua":       {runs: "os.execute io.popen vim.fn.system vim.fn.jobstart vim.system", evals: "load loadstring"},
-	"r":         {runs: "system system2", texts: "shell pipe"},
-	"elixir":    {runs: "System.cmd System.shell os:cmd os.cmd"},
-	"erlang":    {runs: "os:cmd", texts: "open_port"},
-	"octave":    {runs: "system shell_cmd", texts: "unix dos popen popen2"},
-	"go":        {texts: "exec.Command exec.CommandContext syscall.Exec os.StartProcess"},
-	"rust":      {texts: "Command::new"},
-	"java":      {texts: "ProcessBuilder commandLine executable", executes: ".execute( .! .!! .lazyLines"},
-	"ocaml":     {texts: "Sys.command Unix.system Unix.open_process_in"},
-	"haskell":   {texts: "callCommand callProcess readProcess spawnCommand rawSystem"},
-	"nim":       {texts: "execCmd execCmdEx execShellCmd staticExec gorge"},
-	"crystal":   {texts: "Process.run", quotes: "`"},
-	"vim":       {runs: "system systemlist job_start jobstart term_start termopen"},
-	"osascript": {runs: "do shell script"},
-	"julia":     {quotes: "`"},
-	"awk":       {runs: "system"},
-	"c":         {texts: "system popen execl execlp execvp"},
-	"bazel":     {texts: "genrule"},
-	"lisp": {
-		runs: `shell-command shell-command-to-string async-shell-command call-process call-process-shell-command start-process make-process
+var languages = sync.OnceValue(func() map[string]language {
+	return map[string]language{
+		"python": python, "node": javascript,
+		"perl": {
+			runs: "system exec readpipe", handles: "open2 open3", opens: "open", quotes: "qx `", bare: true, sigils: "$@", named: true,
+			module: "IPC::", within: "run capture capturex start", evals: "eval",
+		},
+		"ruby": {
+			runs: "system spawn exec IO.popen capture2 capture2e capture3 popen2 popen2e popen3", opens: "open IO.read IO.readlines IO.foreach IO.binread",
+			quotes: "%x `", bare: true, sigils: "#", evals: "eval instance_eval class_eval", texts: "sh",
+		},
+		"php":       {runs: "system exec shell_exec passthru popen proc_open pcntl_exec", quotes: "`", sigils: "$", named: true, evals: "eval"},
+		"lua":       {runs: "os.execute io.popen vim.fn.system vim.fn.jobstart vim.system", evals: "load loadstring"},
+		"r":         {runs: "system system2", texts: "shell pipe"},
+		"elixir":    {runs: "System.cmd System.shell os:cmd os.cmd"},
+		"erlang":    {runs: "os:cmd", texts: "open_port"},
+		"octave":    {runs: "system shell_cmd", texts: "unix dos popen popen2"},
+		"go":        {texts: "exec.Command exec.CommandContext syscall.Exec os.StartProcess"},
+		"rust":      {texts: "Command::new"},
+		"java":      {texts: "ProcessBuilder commandLine executable", executes: ".execute( .! .!! .lazyLines"},
+		"ocaml":     {texts: "Sys.command Unix.system Unix.open_process_in"},
+		"haskell":   {texts: "callCommand callProcess readProcess spawnCommand rawSystem"},
+		"nim":       {texts: "execCmd execCmdEx execShellCmd staticExec gorge"},
+		"crystal":   {texts: "Process.run", quotes: "`"},
+		"vim":       {runs: "system systemlist job_start jobstart term_start termopen"},
+		"osascript": {runs: "do shell script"},
+		"julia":     {quotes: "`"},
+		"awk":       {runs: "system"},
+		"c":         {texts: "system popen execl execlp execvp"},
+		"bazel":     {texts: "genrule"},
+		"lisp": {
+			runs: `shell-command shell-command-to-string async-shell-command call-process call-process-shell-command start-process make-process
 start-process-shell-command run-program`,
-		texts: "system* compile shell sh process ext:shell", spaced: true,
-	},
-}
+			texts: "system* compile shell sh process ext:shell", spaced: true,
+		},
+	}
+})
 
 // speakers are the programs that run a language which is not called as they are, apart by spaces.
 var speakers = sync.OnceValue(func() map[string]string {

@@ -72,7 +72,7 @@ func (w *walker) authored(sh *shell, language, text string) {
 			w.code(sh.child(), code, unread)
 		}
 	}
-	w.calls(sh, languages[language], text)
+	w.calls(sh, languages()[language], text)
 	w.found = append(w.found[:at], slices.DeleteFunc(w.found[at:], func(c command) bool { return c.why != "" || !known(c.fields[0].text) })...)
 }
 
@@ -140,7 +140,7 @@ func (w *walker) cmake(sh *shell, text string) {
 			if word == "${CMAKE_COMMAND}" {
 				word = "cmake"
 			}
-			fields = append(fields, field{text: languages["php"].filled(word)})
+			fields = append(fields, field{text: languages()["php"].filled(word)})
 		}
 		if len(fields) > 0 && known(fields[0].text) {
 			w.run(sh.child(), fields, unread)

@@ -3,44 +3,51 @@ package guard
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // codeOptions are the settings of programs that are code or programs, in small letters; * is
 // any text. They stand in words as name=value or as two words, behind flags such as -D, -o and
 // --config or as flags themselves, and in files of the program.
-var codeOptions = map[string]string{
-	"cargo":     "build.rustc build.rustc-wrapper build.rustc-workspace-wrapper build.rustdoc target.*.runner target.*.linker doc.browser",
-	"rustc":     "linker",
-	"npm":       "script-shell shell editor git browser viewer scripts.*",
-	"yarn":      "script-shell shell editor git",
-	"hg":        "ui.editor ui.ssh ui.merge pager.pager alias.* hooks.* merge-tools.*.executable extdiff.cmd.* diff-tools.*.executable",
-	"svn":       "config:tunnels:* config:helpers:*",
-	"jj":        "ui.editor ui.pager ui.diff-editor ui.merge-editor ui.diff.tool merge-tools.*.program",
-	"cmake":     "cmake_*_compiler cmake_*_compiler_launcher cmake_*_linker_launcher cmake_make_program cmake_linker cmake_ar",
-	"mvn":       "exec.executable jvm",
-	"apt":       "*::pre-invoke *::pre-invoke:: *::post-invoke *::post-invoke:: *::pre-install-pkgs *::pre-install-pkgs::",
-	"restic":    "sftp.command",
-	"mail":      "sendmail mta editor visual pager shell",
-	"lftp":      "sftp:connect-program fish:connect-program",
-	"sshfs":     "ssh_command",
-	"aws":       "commands",
-	"vim":       "makeprg grepprg shell equalprg formatprg keywordprg cscopeprg csprg mp gp ep fp kp sh",
-	"systemctl": "service.exec*",
-	"tox":       "*.commands *.commands_pre *.commands_post commands",
-	"pipenv":    "scripts.*",
-}
+var codeOptions = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"cargo":     "build.rustc build.rustc-wrapper build.rustc-workspace-wrapper build.rustdoc target.*.runner target.*.linker doc.browser",
+		"rustc":     "linker",
+		"npm":       "script-shell shell editor git browser viewer scripts.*",
+		"yarn":      "script-shell shell editor git",
+		"hg":        "ui.editor ui.ssh ui.merge pager.pager alias.* hooks.* merge-tools.*.executable extdiff.cmd.* diff-tools.*.executable",
+		"svn":       "config:tunnels:* config:helpers:*",
+		"jj":        "ui.editor ui.pager ui.diff-editor ui.merge-editor ui.diff.tool merge-tools.*.program",
+		"cmake":     "cmake_*_compiler cmake_*_compiler_launcher cmake_*_linker_launcher cmake_make_program cmake_linker cmake_ar",
+		"mvn":       "exec.executable jvm",
+		"apt":       "*::pre-invoke *::pre-invoke:: *::post-invoke *::post-invoke:: *::pre-install-pkgs *::pre-install-pkgs::",
+		"restic":    "sftp.command",
+		"mail":      "sendmail mta editor visual pager shell",
+		"lftp":      "sftp:connect-program fish:connect-program",
+		"sshfs":     "ssh_command",
+		"aws":       "commands",
+		"vim":       "makeprg grepprg shell equalprg formatprg keywordprg cscopeprg csprg mp gp ep fp kp sh",
+		"systemctl": "service.exec*",
+		"tox":       "*.commands *.commands_pre *.commands_post commands",
+		"pipenv":    "scripts.*",
+	}
+})
 
 // sameOptions are the programs that have the settings of another one.
-var sameOptions = map[string]string{
-	"pnpm": "npm", "npx": "npm", "apt-get": "apt", "aptitude": "apt", "mailx": "mail", "nvim": "vim", "vi": "vim", "ex": "vim", "gvim": "vim", "view": "vim", "rvim": "vim",
-	"vimdiff": "vim", "rustdoc": "rustc", "ctest": "cmake", "ccmake": "cmake", "mvnw": "mvn",
-}
+var sameOptions = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"pnpm": "npm", "npx": "npm", "apt-get": "apt", "aptitude": "apt", "mailx": "mail", "nvim": "vim", "vi": "vim", "ex": "vim", "gvim": "vim", "view": "vim", "rvim": "vim",
+		"vimdiff": "vim", "rustdoc": "rustc", "ctest": "cmake", "ccmake": "cmake", "mvnw": "mvn",
+	}
+})
 
 // optionFiles are the ends of the names of files that hold settings of a program.
-var optionFiles = map[string]string{
-	".cargo/config.toml": "cargo", ".cargo/config": "cargo", ".npmrc": "npm", ".hgrc": "hg", "/hgrc": "hg", ".service": "systemctl", "tox.ini": "tox", "Pipfile": "pipenv",
-	".mailrc": "mail", ".config/jj/config.toml": "jj",
-}
+var optionFiles = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		".cargo/config.toml": "cargo", ".cargo/config": "cargo", ".npmrc": "npm", ".hgrc": "hg", "/hgrc": "hg", ".service": "systemctl", "tox.ini": "tox", "Pipfile": "pipenv",
+		".mailrc": "mail", ".config/jj/config.toml": "jj",
+	}
+})
 
 // settingPrograms take words like NAME=value for variables of the environment.
 var settingPrograms = strings.Fields("make gmake bmake remake mingw32-make configure go systemctl launchctl cmake")
@@ -56,10 +63,10 @@ func (w *walker) options(sh *shell, program string, args []field) {
 		}
 	}
 	table := program
-	if same, ok := sameOptions[program]; ok {
+	if same, ok := sameOptions()[program]; ok {
 		table = same
 	}
-	names, ok := codeOptions[table]
+	names, ok := codeOptions()[table]
 	if !ok {
 		return
 	}
@@ -88,7 +95,7 @@ func (w *walker) options(sh *shell, program string, args []field) {
 		}
 	}
 	for _, file := range sh.fileNames() {
-		for end, of := range optionFiles {
+		for end, of := range optionFiles() {
 			if of == table && strings.HasSuffix(file, end) {
 				w.optionFile(sh, program, patterns, sh.files[file])
 			}

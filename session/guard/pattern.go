@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -121,20 +122,22 @@ func patternWord(w *syntax.Word) string {
 }
 
 // sameFlags are the flags of well-known programs that mean the same.
-var sameFlags = map[string][][]string{
-	"rm":    {{"-r", "-R", "--recursive"}, {"-f", "--force"}, {"-i"}, {"-d", "--dir"}, {"-v", "--verbose"}},
-	"cp":    {{"-r", "-R", "--recursive", "-a", "--archive"}, {"-f", "--force"}},
-	"mv":    {{"-f", "--force"}},
-	"ln":    {{"-f", "--force"}, {"-s", "--symbolic"}},
-	"chmod": {{"-R", "--recursive"}},
-	"chown": {{"-R", "--recursive"}},
-	"chgrp": {{"-R", "--recursive"}},
-	"git":   {{"-f", "--force"}, {"-d", "--delete"}, {"-a", "--all"}},
-}
+var sameFlags = sync.OnceValue(func() map[string][][]string {
+	return map[string][][]string{
+		"rm":    {{"-r", "-R", "--recursive"}, {"-f", "--force"}, {"-i"}, {"-d", "--dir"}, {"-v", "--verbose"}},
+		"cp":    {{"-r", "-R", "--recursive", "-a", "--archive"}, {"-f", "--force"}},
+		"mv":    {{"-f", "--force"}},
+		"ln":    {{"-f", "--force"}, {"-s", "--symbolic"}},
+		"chmod": {{"-R", "--recursive"}},
+		"chown": {{"-R", "--recursive"}},
+		"chgrp": {{"-R", "--recursive"}},
+		"git":   {{"-f", "--force"}, {"-d", "--delete"}, {"-a", "--all"}},
+	}
+})
 
 // spellingsOf are the flags that mean the same as this one.
 func (p *pattern) spellingsOf(flag string) []string {
-	for _, same := range sameFlags[base(p.rawName)] {
+	for _, same := range sameFlags()[base(p.rawName)] {
 		if slices.Contains(same, flag) {
 			return same
 		}

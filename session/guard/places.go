@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // plainOperands are programs whose words are paths as they stand, with nothing before or
@@ -67,17 +68,19 @@ func homed(p string) string {
 
 // directoryFlags are the flags of programs behind which the directory stands from which they
 // look at their words.
-var directoryFlags = map[string][]string{
-	"tar": {"-C", "--directory", "--cd"}, "bsdtar": {"-C", "--cd"}, "git": {"-C", "--work-tree"}, "make": {"-C", "--directory"}, "gmake": {"-C", "--directory"},
-	"ninja": {"-C"}, "go": {"-C"}, "cargo": {"-C"}, "rg": {"--cwd"}, "fd": {"--base-directory", "-C"}, "zip": {"-C"}, "jar": {"-C"},
-}
+var directoryFlags = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"tar": {"-C", "--directory", "--cd"}, "bsdtar": {"-C", "--cd"}, "git": {"-C", "--work-tree"}, "make": {"-C", "--directory"}, "gmake": {"-C", "--directory"},
+		"ninja": {"-C"}, "go": {"-C"}, "cargo": {"-C"}, "rg": {"--cwd"}, "fd": {"--base-directory", "-C"}, "zip": {"-C"}, "jar": {"-C"},
+	}
+})
 
 // maxElsewheres bounds those of one command.
 const maxElsewheres = 16
 
 // elsewheres are the directories besides its own from which a command looks at its words.
 func (c *command) elsewheres() (all []string) {
-	flags := directoryFlags[called(c.fields[0].text)]
+	flags := directoryFlags()[called(c.fields[0].text)]
 	if len(flags) == 0 {
 		return nil
 	}

@@ -3,6 +3,7 @@ package guard
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // codeFlags begin arguments of other programs that are shell code.
@@ -11,110 +12,116 @@ var codeFlags = []string{
 }
 
 // codeWords are flags, and words, of programs whose next word is shell code or a program.
-var codeWords = map[string][]string{
-	"tar":    {"-I", "-F", "--use-compress-program", "--info-script", "--new-volume-script", "--to-command", "--rsh-command", "--rmt-command"},
-	"cpio":   {"--rsh-command", "--rmt-command"},
-	"zip":    {"-TT", "--unzip-command"},
-	"split":  {"--filter"},
-	"sort":   {"--compress-program"},
-	"rsync":  {"-e", "--rsh", "--rsync-path"},
-	"scp":    {"-S"},
-	"sftp":   {"-S", "-D"},
-	"borg":   {"--rsh"},
-	"restic": {"--password-command"},
-	"rclone": {"--password-command"},
-	"nc":     {"-e", "-c", "--exec", "--sh-exec"},
-	"wget":   {"--use-askpass"},
-	"gpg":    {"--photo-viewer", "--agent-program", "--dirmngr-program", "--pinentry-program"},
-	"mysql":  {"--pager"},
-	"man":    {"-P", "--pager", "-H", "--html"},
-	"nano":   {"-s", "--speller"},
-	"entr":   {"-s"},
-	"fzf":    {"--preview", "--with-shell"},
-	"sk":     {"--preview", "-c", "--cmd"},
-	"peco":   {"--exec"},
-	"rg":     {"--pre", "--hostname-bin"},
-	"pandoc": {"-F", "--filter", "--pdf-engine"},
+var codeWords = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"tar":    {"-I", "-F", "--use-compress-program", "--info-script", "--new-volume-script", "--to-command", "--rsh-command", "--rmt-command"},
+		"cpio":   {"--rsh-command", "--rmt-command"},
+		"zip":    {"-TT", "--unzip-command"},
+		"split":  {"--filter"},
+		"sort":   {"--compress-program"},
+		"rsync":  {"-e", "--rsh", "--rsync-path"},
+		"scp":    {"-S"},
+		"sftp":   {"-S", "-D"},
+		"borg":   {"--rsh"},
+		"restic": {"--password-command"},
+		"rclone": {"--password-command"},
+		"nc":     {"-e", "-c", "--exec", "--sh-exec"},
+		"wget":   {"--use-askpass"},
+		"gpg":    {"--photo-viewer", "--agent-program", "--dirmngr-program", "--pinentry-program"},
+		"mysql":  {"--pager"},
+		"man":    {"-P", "--pager", "-H", "--html"},
+		"nano":   {"-s", "--speller"},
+		"entr":   {"-s"},
+		"fzf":    {"--preview", "--with-shell"},
+		"sk":     {"--preview", "-c", "--cmd"},
+		"peco":   {"--exec"},
+		"rg":     {"--pre", "--hostname-bin"},
+		"pandoc": {"-F", "--filter", "--pdf-engine"},
 
-	"npx":         {"-c", "--call"},
-	"npm":         {"-c", "--call"},
-	"pnpm":        {"-c", "--shell-mode"},
-	"bun":         {"exec"},
-	"go":          {"-toolexec", "--toolexec", "-exec", "--exec", "-vettool", "--vettool", "-extld"},
-	"gcc":         {"-wrapper"},
-	"cargo-watch": {"-s", "--shell"},
-	"cargo":       {"-s", "--shell"},
-	"just":        {"-c", "--command"},
-	"bazel":       {"--run_under", "--workspace_status_command"},
-	"ctest":       {"--test-command", "--build-makeprogram"},
-	"latexmk":     {"-pdflatex", "-latex", "-lualatex", "-xelatex", "-pdflualatex"},
-	"dpkg":        {"--pre-invoke", "--post-invoke"},
-	"rpm":         {"--pipe"},
-	"mock":        {"--shell", "--chroot"},
-	"helm":        {"--post-renderer"},
+		"npx":         {"-c", "--call"},
+		"npm":         {"-c", "--call"},
+		"pnpm":        {"-c", "--shell-mode"},
+		"bun":         {"exec"},
+		"go":          {"-toolexec", "--toolexec", "-exec", "--exec", "-vettool", "--vettool", "-extld"},
+		"gcc":         {"-wrapper"},
+		"cargo-watch": {"-s", "--shell"},
+		"cargo":       {"-s", "--shell"},
+		"just":        {"-c", "--command"},
+		"bazel":       {"--run_under", "--workspace_status_command"},
+		"ctest":       {"--test-command", "--build-makeprogram"},
+		"latexmk":     {"-pdflatex", "-latex", "-lualatex", "-xelatex", "-pdflualatex"},
+		"dpkg":        {"--pre-invoke", "--post-invoke"},
+		"rpm":         {"--pipe"},
+		"mock":        {"--shell", "--chroot"},
+		"helm":        {"--post-renderer"},
 
-	"docker":            {"--health-cmd"},
-	"podman":            {"--health-cmd"},
-	"flatpak":           {"--command"},
-	"fly":               {"-C", "--command"},
-	"gcloud":            {"--command"},
-	"aws":               {"--command"},
-	"az":                {"--scripts"},
-	"doctl":             {"--ssh-command"},
-	"ansible":           {"-a", "--args"},
-	"salt":              {"cmd.run", "cmd.shell", "cmd.run_all"},
-	"capsh":             {"-c"},
-	"start-stop-daemon": {"--exec", "-x", "--startas", "-a"},
-	"virt-customize":    {"--run-command", "--firstboot-command"},
-	"openvpn":           {"--up", "--down", "--route-up", "--tls-verify", "--ipchange", "--client-connect", "--auth-user-pass-verify"},
-	"pppd":              {"connect", "disconnect", "pty", "init"},
-	"dhclient":          {"-sf"},
-	"udhcpc":            {"-s", "--script"},
-	"wpa_cli":           {"-a"},
-	"tcpdump":           {"-z"},
-	"telnetd":           {"-E", "-l"},
-	"bpftrace":          {"-c"},
+		"docker":            {"--health-cmd"},
+		"podman":            {"--health-cmd"},
+		"flatpak":           {"--command"},
+		"fly":               {"-C", "--command"},
+		"gcloud":            {"--command"},
+		"aws":               {"--command"},
+		"az":                {"--scripts"},
+		"doctl":             {"--ssh-command"},
+		"ansible":           {"-a", "--args"},
+		"salt":              {"cmd.run", "cmd.shell", "cmd.run_all"},
+		"capsh":             {"-c"},
+		"start-stop-daemon": {"--exec", "-x", "--startas", "-a"},
+		"virt-customize":    {"--run-command", "--firstboot-command"},
+		"openvpn":           {"--up", "--down", "--route-up", "--tls-verify", "--ipchange", "--client-connect", "--auth-user-pass-verify"},
+		"pppd":              {"connect", "disconnect", "pty", "init"},
+		"dhclient":          {"-sf"},
+		"udhcpc":            {"-s", "--script"},
+		"wpa_cli":           {"-a"},
+		"tcpdump":           {"-z"},
+		"telnetd":           {"-E", "-l"},
+		"bpftrace":          {"-c"},
 
-	"konsole":       {"-e"},
-	"asciinema":     {"-c", "--command"},
-	"ttyrec":        {"-e"},
-	"termtosvg":     {"-c", "--command"},
-	"watchman-make": {"--run"},
-	"nodemon":       {"-x", "--exec"},
-	"chokidar":      {"-c", "--command"},
-	"air":           {"--build.cmd", "--build.bin"},
-	"compiledaemon": {"-command", "-build"},
-	"emacsclient":   {"-a", "--alternate-editor"},
-	"pwsh":          {"-c", "-Command", "-command"},
+		"konsole":       {"-e"},
+		"asciinema":     {"-c", "--command"},
+		"ttyrec":        {"-e"},
+		"termtosvg":     {"-c", "--command"},
+		"watchman-make": {"--run"},
+		"nodemon":       {"-x", "--exec"},
+		"chokidar":      {"-c", "--command"},
+		"air":           {"--build.cmd", "--build.bin"},
+		"compiledaemon": {"-command", "-build"},
+		"emacsclient":   {"-a", "--alternate-editor"},
+		"pwsh":          {"-c", "-Command", "-command"},
 
-	"hg":  {"--ssh", "-e", "-c", "--command"},
-	"svn": {"--editor-cmd", "--diff-cmd", "--diff3-cmd"},
-	"git": {
-		"--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager", "--sendmail-cmd", "--to-cmd", "--cc-cmd", "--header-cmd", "--httpd",
-		"--access-hook", "--tree-filter", "--index-filter", "--msg-filter", "--env-filter", "--parent-filter", "--commit-filter", "--tag-name-filter",
-	},
-}
+		"hg":  {"--ssh", "-e", "-c", "--command"},
+		"svn": {"--editor-cmd", "--diff-cmd", "--diff3-cmd"},
+		"git": {
+			"--upload-pack", "--receive-pack", "--exec", "--extcmd", "--open-files-in-pager", "--sendmail-cmd", "--to-cmd", "--cc-cmd", "--header-cmd", "--httpd",
+			"--access-hook", "--tree-filter", "--index-filter", "--msg-filter", "--env-filter", "--parent-filter", "--commit-filter", "--tag-name-filter",
+		},
+	}
+})
 
 // sameCode are the programs whose flags are those of another one.
-var sameCode = map[string]string{
-	"gtar": "tar", "bsdtar": "tar", "mariadb": "mysql", "g++": "gcc", "cc": "gcc", "c++": "gcc", "c89": "gcc", "c99": "gcc", "clang": "gcc", "powershell": "pwsh",
-	"ncat": "nc", "netcat": "nc", "nc.traditional": "nc", "nc.openbsd": "nc", "salt-call": "salt", "flyctl": "fly", "gpg2": "gpg", "gpg-agent": "gpg",
-	"gpg-connect-agent": "gpg", "bazelisk": "bazel", "ansible-console": "ansible",
-}
+var sameCode = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"gtar": "tar", "bsdtar": "tar", "mariadb": "mysql", "g++": "gcc", "cc": "gcc", "c++": "gcc", "c89": "gcc", "c99": "gcc", "clang": "gcc", "powershell": "pwsh",
+		"ncat": "nc", "netcat": "nc", "nc.traditional": "nc", "nc.openbsd": "nc", "salt-call": "salt", "flyctl": "fly", "gpg2": "gpg", "gpg-agent": "gpg",
+		"gpg-connect-agent": "gpg", "bazelisk": "bazel", "ansible-console": "ansible",
+	}
+})
 
 // actions stand in arguments of programs before code in brackets, or behind a colon.
-var actions = map[string][]string{
-	"fzf": {"execute", "execute-silent", "become", "reload", "reload-sync", "transform"},
-	"sk":  {"execute", "execute-silent", "reload"},
-}
+var actions = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"fzf": {"execute", "execute-silent", "become", "reload", "reload-sync", "transform"},
+		"sk":  {"execute", "execute-silent", "reload"},
+	}
+})
 
 // codeIn follows arguments that hold code.
 func (w *walker) codeIn(sh *shell, program string, args []field) {
 	table := program
-	if same, ok := sameCode[program]; ok {
+	if same, ok := sameCode()[program]; ok {
 		table = same
 	}
-	words := codeWords[table]
+	words := codeWords()[table]
 	code := func(text string) {
 		if table == "gcc" {
 			text = strings.ReplaceAll(text, ",", " ")
@@ -144,7 +151,7 @@ func (w *walker) codeIn(sh *shell, program string, args []field) {
 				code(args[i+1].text)
 			}
 		}
-		for _, action := range actions[table] { // such as enter:execute(…)
+		for _, action := range actions()[table] { // such as enter:execute(…)
 			for _, after := range strings.Split(a.text, action)[1:] {
 				code(withinBrackets(after))
 			}

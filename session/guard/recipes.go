@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // makefile follows the recipes of a makefile that the line gives to make, and the code in
@@ -73,7 +74,9 @@ func (w *walker) makeShells(sh *shell, text string) {
 }
 
 // makeVariables are those that make has itself.
-var makeVariables = map[string]string{"CC": "cc", "CXX": "c++", "MAKE": "make", "RM": "rm -f", "AR": "ar", "AS": "as", "LD": "ld", "CPP": "cc -E"}
+var makeVariables = sync.OnceValue(func() map[string]string {
+	return map[string]string{"CC": "cc", "CXX": "c++", "MAKE": "make", "RM": "rm -f", "AR": "ar", "AS": "as", "LD": "ld", "CPP": "cc -E"}
+})
 
 // recipes follows the shell code of a makefile.
 func (w *walker) recipes(sh *shell, text string) {
@@ -83,7 +86,7 @@ func (w *walker) recipes(sh *shell, text string) {
 	if strings.HasPrefix(text, copied) {
 		return
 	}
-	variables := maps.Clone(makeVariables)
+	variables := maps.Clone(makeVariables())
 	begins := "\t"
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\\\n", " "), "\n") {
 		w.makeShells(sh, line)

@@ -320,7 +320,7 @@ func runnerOf(program string, fields []field) (runner, []field, bool) {
 			break
 		}
 		name += " " + f.text
-		if same, ok := sameRunners[name]; ok {
+		if same, ok := sameRunners()[name]; ok {
 			return runners()[same], fields[i:], true
 		}
 	}

@@ -306,9 +306,11 @@ var runners = sync.OnceValue(func() map[string]runner {
 })
 
 // sameRunners are the words of programs that are called as a runner is.
-var sameRunners = map[string]string{
-	"npm exec": "npx", "npm x": "npx", "pnpm exec": "npx", "pnpm dlx": "npx", "yarn exec": "npx", "yarn dlx": "npx",
-	"bun x": "bunx", "uv tool run": "uvx", "ip netns": "ip netns", "ip vrf": "ip netns", "ctr t": "ctr task", "ctr task": "ctr task", "ctr tasks": "ctr task",
-	"tailscale ssh": "rsh", "tsh ssh": "rsh", "kitten ssh": "rsh", "jj util": "jj util",
-	"cmake env": "cmake env", "cmake time": "cmake time", "cmake chdir": "cmake chdir",
-}
+var sameRunners = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"npm exec": "npx", "npm x": "npx", "pnpm exec": "npx", "pnpm dlx": "npx", "yarn exec": "npx", "yarn dlx": "npx",
+		"bun x": "bunx", "uv tool run": "uvx", "ip netns": "ip netns", "ip vrf": "ip netns", "ctr t": "ctr task", "ctr task": "ctr task", "ctr tasks": "ctr task",
+		"tailscale ssh": "rsh", "tsh ssh": "rsh", "kitten ssh": "rsh", "jj util": "jj util",
+		"cmake env": "cmake env", "cmake time": "cmake time", "cmake chdir": "cmake chdir",
+	}
+})

@@ -3,6 +3,7 @@ package guard
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // codeSettings are the variables whose values other programs run; * is any text. What ends
@@ -21,22 +22,26 @@ CHROME_PATH PUPPETEER_EXECUTABLE_PATH`)
 var builders = strings.Fields("CC CXX CPP FC LD AR AS NM RANLIB PKG_CONFIG YACC LEX")
 
 // flagSettings are variables that hold flags of a program, for every program that starts it.
-var flagSettings = map[string]string{
-	"TAR_OPTIONS": "tar", "MAKEFLAGS": "make", "MFLAGS": "make", "GNUMAKEFLAGS": "make", "LESS": "less", "MANOPT": "man", "GOFLAGS": "go",
-	"FZF_DEFAULT_OPTS": "fzf", "JAVA_TOOL_OPTIONS": "java", "_JAVA_OPTIONS": "java", "JDK_JAVA_OPTIONS": "java", "JAVA_OPTS": "java", "MAVEN_OPTS": "java",
-	"GRADLE_OPTS": "java", "SBT_OPTS": "java", "MAVEN_ARGS": "mvn", "RUBYOPT": "ruby", "PERL5OPT": "perl", "PERL5DB": "perl", "NODE_OPTIONS": "node",
-	"npm_config_node_options": "node", "NPM_CONFIG_NODE_OPTIONS": "node", "RUSTFLAGS": "rustc", "RUSTDOCFLAGS": "rustc", "CARGO_BUILD_RUSTFLAGS": "rustc",
-	"CARGO_ENCODED_RUSTFLAGS": "rustc", "CFLAGS": "gcc", "CXXFLAGS": "gcc", "CPPFLAGS": "gcc", "LDFLAGS": "gcc", "PYTEST_ADDOPTS": "pytest",
-	"ERL_FLAGS": "erl", "ERL_AFLAGS": "erl", "ERL_ZFLAGS": "erl", "ELIXIR_ERL_OPTIONS": "erl", "LUA_INIT": "lua", "VIMINIT": "vim", "GVIMINIT": "vim", "EXINIT": "vim",
-}
+var flagSettings = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"TAR_OPTIONS": "tar", "MAKEFLAGS": "make", "MFLAGS": "make", "GNUMAKEFLAGS": "make", "LESS": "less", "MANOPT": "man", "GOFLAGS": "go",
+		"FZF_DEFAULT_OPTS": "fzf", "JAVA_TOOL_OPTIONS": "java", "_JAVA_OPTIONS": "java", "JDK_JAVA_OPTIONS": "java", "JAVA_OPTS": "java", "MAVEN_OPTS": "java",
+		"GRADLE_OPTS": "java", "SBT_OPTS": "java", "MAVEN_ARGS": "mvn", "RUBYOPT": "ruby", "PERL5OPT": "perl", "PERL5DB": "perl", "NODE_OPTIONS": "node",
+		"npm_config_node_options": "node", "NPM_CONFIG_NODE_OPTIONS": "node", "RUSTFLAGS": "rustc", "RUSTDOCFLAGS": "rustc", "CARGO_BUILD_RUSTFLAGS": "rustc",
+		"CARGO_ENCODED_RUSTFLAGS": "rustc", "CFLAGS": "gcc", "CXXFLAGS": "gcc", "CPPFLAGS": "gcc", "LDFLAGS": "gcc", "PYTEST_ADDOPTS": "pytest",
+		"ERL_FLAGS": "erl", "ERL_AFLAGS": "erl", "ERL_ZFLAGS": "erl", "ELIXIR_ERL_OPTIONS": "erl", "LUA_INIT": "lua", "VIMINIT": "vim", "GVIMINIT": "vim", "EXINIT": "vim",
+	}
+})
 
 // fileSettings are variables that name files which programs load when they begin, and what
 // is in those: a language, flags of a program behind --, or code of a shell where it is "".
-var fileSettings = map[string]string{
-	"BASH_ENV": "", "ENV": "", "PYTHONSTARTUP": "python", "R_PROFILE": "r", "R_PROFILE_USER": "r", "R_ENVIRON_USER": "r", "OCTAVE_SITE_INITFILE": "octave",
-	"MAKEFILES": "make", "RIPGREP_CONFIG_PATH": "--rg", "FZF_DEFAULT_OPTS_FILE": "--fzf", "LUA_INIT": "lua", "JULIA_STARTUP_FILE": "julia",
-	"LD_PRELOAD": "library", "LD_AUDIT": "library", "DYLD_INSERT_LIBRARIES": "library",
-}
+var fileSettings = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"BASH_ENV": "", "ENV": "", "PYTHONSTARTUP": "python", "R_PROFILE": "r", "R_PROFILE_USER": "r", "R_ENVIRON_USER": "r", "OCTAVE_SITE_INITFILE": "octave",
+		"MAKEFILES": "make", "RIPGREP_CONFIG_PATH": "--rg", "FZF_DEFAULT_OPTS_FILE": "--fzf", "LUA_INIT": "lua", "JULIA_STARTUP_FILE": "julia",
+		"LD_PRELOAD": "library", "LD_AUDIT": "library", "DYLD_INSERT_LIBRARIES": "library",
+	}
+})
 
 // fits reports whether a name is a pattern's, in which one * is any text.
 func fits(pattern, name string) bool {
@@ -52,10 +57,10 @@ func (w *walker) codeSetting(sh *shell, name, value string) {
 	if value == "" || w.over(sh) {
 		return
 	}
-	if program, ok := flagSettings[name]; ok {
+	if program, ok := flagSettings()[name]; ok {
 		w.flagged(sh, program, value)
 	}
-	if kind, ok := fileSettings[name]; ok {
+	if kind, ok := fileSettings()[name]; ok {
 		separated := func(r rune) bool { return kind != "" && strings.ContainsRune(" :;", r) }
 		for file := range strings.FieldsFuncSeq(value, separated) {
 			w.loaded(sh, name, kind, strings.TrimPrefix(file, "@"))
@@ -131,7 +136,7 @@ func (w *walker) loaded(sh *shell, name, kind, file string) {
 	case flags:
 		w.flagged(sh, program, text)
 	default:
-		w.calls(sh, languages[kind], text)
+		w.calls(sh, languages()[kind], text)
 	}
 }
 

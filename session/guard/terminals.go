@@ -327,10 +327,12 @@ func (w *walker) typedKeys(name, keys string) {
 }
 
 // namedKeys are keys by the names that tmux has for them.
-var namedKeys = map[string]string{
-	"enter": "\r", "kpenter": "\r", "space": " ", "tab": "\t", "bspace": "\x7f", "escape": "\x1b",
-	"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D", "home": "\x1b[H", "end": "\x1b[F",
-}
+var namedKeys = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"enter": "\r", "kpenter": "\r", "space": " ", "tab": "\t", "bspace": "\x7f", "escape": "\x1b",
+		"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D", "home": "\x1b[H", "end": "\x1b[F",
+	}
+})
 
 // keysOf are the keys that words stand for. What is not a text may be any.
 func keysOf(table string, args, words []field) string {
@@ -343,7 +345,7 @@ func keysOf(table string, args, words []field) string {
 	}
 	var keys strings.Builder
 	for _, word := range texts(words) {
-		switch named := namedKeys[strings.ToLower(word)]; {
+		switch named := namedKeys()[strings.ToLower(word)]; {
 		case table != "tmux": // it has escapes, and a control key is ^X
 			keys.WriteString(controlKeys(unescape(word, false)))
 		case has("-l"):
