@@ -48,7 +48,7 @@ export class DoctorReport implements vscode.TextDocumentContentProvider, vscode.
 
 /** What the doctor prints; its exit code says only whether it found something. */
 function run(program: string, args: readonly string[], signal: AbortSignal): Promise<string> {
-  const options = { timeout: budget, signal };
+  const options = { timeout: budget, signal, windowsHide: true };
   return new Promise((resolve, reject) => {
     execFile(program, ["doctor", ...args], options, (error, stdout, stderr) => {
       if (error !== null && stdout === "") {

@@ -11,6 +11,9 @@ const together = 500;
 /** So many ends at once are told one by one. */
 const maxSingly = 3;
 
+/** So many processes are remembered whose end was told; a service that comes back tells again. */
+const maxTold = 1_000;
+
 /** Tells of processes that ended while nobody looked at them. */
 export function tellEndings(caisson: Caisson, terminals: Terminals): vscode.Disposable {
   const told = new Set<string>();
@@ -31,6 +34,10 @@ export function tellEndings(caisson: Caisson, terminals: Terminals): vscode.Disp
       return;
     }
     told.add(process.id);
+    const [oldest] = told;
+    if (told.size > maxTold && oldest !== undefined) {
+      told.delete(oldest);
+    }
     const wanted = settings().get<string>("notifications.processEnd", "all");
     if (
       wanted === "none" ||

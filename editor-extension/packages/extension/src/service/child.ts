@@ -24,7 +24,8 @@ export type Launch = (program: string, args: readonly string[]) => Child;
 
 /** Starts a program as a child of this process. */
 export const launch: Launch = (program, args) => {
-  const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"] });
+  // On Windows a program of the console would open one, as the editor has none.
+  const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"], windowsHide: true });
   // A write to a program that has gone is told by its end.
   child.stdin.on("error", () => undefined);
   return {
