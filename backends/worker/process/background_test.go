@@ -125,7 +125,7 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 		{"outside", tool.StartRequest{Argv: []string{"true"}, CWD: "/"}, tool.PathOutsideRoot, "outside the workspace"},
 		{"NUL", tool.StartRequest{Argv: []string{"echo", "a\x00b"}}, tool.InvalidParams, `"a\x00b" holds a NUL`},
 		{"NUL in a program", tool.StartRequest{Argv: []string{"a\x00b"}}, tool.InvalidParams, `"a\x00b" holds a NUL`},
-		{"NUL in a variable", tool.StartRequest{Argv: []string{"true"}, Environment: map[string]string{"A": "x\x00"}}, tool.InvalidParams, "the value of A holds a NUL"},
+		{"NUL in a variable", tool.StartRequest{Argv: []string{"true"}, Environment: map[string]string{"A": "x\x00"}}, tool.InvalidParams, `the value of "A" holds a NUL`},
 		{"NUL in a variable's name", tool.StartRequest{Argv: []string{"true"}, Environment: map[string]string{"A\x00": "x"}}, tool.InvalidParams, "cannot be the name"},
 		{"long line", tool.StartRequest{Command: strings.Repeat("x", 200_000)}, tool.InvalidParams, "200000 bytes"},
 		{"no name", tool.StartRequest{Argv: []string{""}}, tool.InvalidParams, "empty name"},
