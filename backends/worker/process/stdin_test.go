@@ -128,6 +128,30 @@ func TestTerminal(t *testing.T) {
 	r.until(t, p.ID, outputClosed)
 }
 
+// An interrupt of a terminal is its foreground job's, and what was typed before it is not
+// run by the shell.
+func TestInterruptOfTerminal(t *testing.T) {
+	m, _ := newTest(t)
+	p := startRequest(t, m, tool.StartRequest{
+		Argv: []string{"/bin/bash", "-c", `set -m; echo ready; sh -c 'trap "exit 9" INT; echo begun; while :; do sleep 0.02; done'; echo "after $?"; read -r x; echo "got $x"`},
+		TTY:  &tool.TTY{},
+	})
+	see(t, m, p.ID, "begun")
+	if _, err := m.Write(t.Context(), p.ID, []byte("rm -rf x\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Signal(t.Context(), p.ID, "SIGINT"); err != nil {
+		t.Fatal(err)
+	}
+	see(t, m, p.ID, "after 9")
+	if _, err := m.Write(t.Context(), p.ID, []byte("typed\n")); err != nil {
+		t.Fatal(err)
+	}
+	if got := all(t, m, p.ID); !strings.HasSuffix(got, "got typed\r\n") {
+		t.Errorf("output is %q", got)
+	}
+}
+
 // The terminal controls the session from the first instruction; bash would
 // take it by itself.
 func TestControllingTerminal(t *testing.T) {

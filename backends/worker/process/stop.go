@@ -126,10 +126,11 @@ func (p *proc) signal(s syscall.Signal) error {
 	if p.reaped {
 		return tool.Errorf(tool.InvalidParams, "process %s has ended", p.id)
 	}
-	return signalGroup(p.rec.PID, s)
+	return strike(p.term, p.rec.PID, s)
 }
 
-// Signal sends a signal by name ("SIGINT") to the process group.
+// Signal sends a signal by name ("SIGINT") to the process group; what a terminal has keys
+// for goes to the group in its foreground, as from the key.
 func (m *Manager) Signal(_ context.Context, id, signal string) (tool.Process, error) {
 	p, err := m.find(id)
 	if err != nil {
