@@ -111,8 +111,11 @@ func resolve(dir, p string) string {
 	if p == "" {
 		return dir
 	}
-	if rest, ok := strings.CutPrefix(p, "/proc/self/cwd"); ok && (rest == "" || rest[0] == '/') {
-		p = dir + rest // which is the directory by another name
+	for _, process := range []string{"self", "thread-self", string(outside)} { // or its number
+		if rest, ok := strings.CutPrefix(p, "/proc/"+process+"/cwd"); ok && (rest == "" || rest[0] == '/') {
+			p = dir + rest // which is the directory by another name
+			break
+		}
 	}
 	// What begins with an unknown text may be absolute or not.
 	if !absolute(p) && !strings.HasPrefix(p, string(anything)) && !strings.HasPrefix(p, string(outside)) && !strings.HasPrefix(p, string(solid)) {

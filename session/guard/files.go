@@ -211,8 +211,12 @@ func (s *shell) makeLinks(args []field) {
 	})
 	into := named(args, "-t", "--target-directory")
 	var operands []string
-	for _, a := range args {
-		if !strings.HasPrefix(a.text, "-") && !slices.ContainsFunc(into, func(f field) bool { return f.text == a.text }) {
+	for i, a := range args {
+		switch behind := i > 0 && takesNext([]string{"-t", "--target-directory"}, args[i-1].text); {
+		case strings.HasPrefix(a.text, "-"):
+		case behind:
+			into = []field{a}
+		default:
 			operands = append(operands, a.text)
 		}
 	}

@@ -41,8 +41,13 @@ func judge(t testing.TB, p Policy, c Call) verdict {
 
 // letters are the verdicts of the three rules in one word.
 func letters(t testing.TB, line string) string {
+	return lettersOf(t, line, "rm -rf /*", "curl", "git push")
+}
+
+// lettersOf are the verdicts of rules that deny these commands in one word.
+func lettersOf(t testing.TB, line string, patterns ...string) string {
 	var all strings.Builder
-	for _, pattern := range []string{"rm -rf /*", "curl", "git push"} {
+	for _, pattern := range patterns {
 		switch judge(t, deny(pattern), shellCall(line)).action {
 		case Deny:
 			all.WriteByte('D')
@@ -87,6 +92,20 @@ func TestEvasions(t *testing.T) {
 	for _, line := range all {
 		want, text, _ := strings.Cut(line, "  ")
 		if got := letters(t, spelled(text)); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// Rules about paths see them wherever a line names them.
+func TestPaths(t *testing.T) {
+	all := lines(t, "testdata/paths.txt")
+	if len(all) < 300 {
+		t.Fatalf("only %d lines", len(all))
+	}
+	for _, line := range all {
+		want, text, _ := strings.Cut(line, "  ")
+		if got := lettersOf(t, spelled(text), "* ./.env", "* ~/.ssh/**", "cat ./.env"); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
@@ -175,6 +194,13 @@ func TestLinesAreBounded(t *testing.T) {
 	for i := range 4500 {
 		fmt.Fprintf(&variables, "v%d= ", i)
 	}
+	var links, files strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&links, "ln -s %d %d;", i, i+1)
+	}
+	for i := range 1500 {
+		fmt.Fprintf(&files, "echo x>%d.py;", i)
+	}
 	for name, line := range map[string]string{
 		"shells":    variables.String() + ";" + strings.Repeat("(:);", 3000),
 		"branches":  variables.String() + ";" + strings.Repeat("if :;then :;fi;", 1300),
@@ -200,10 +226,22 @@ func TestLinesAreBounded(t *testing.T) {
 		"ticks":     "perl -e '" + strings.Repeat("`x`", 20_000) + "'",
 		"padded":    "python3 -c '" + strings.Repeat(" ", maxText) + "import os'",
 		"formats":   "tmux set -g status " + strings.Repeat("'#(' ", 10_000),
+		"links":     links.String() + strings.Repeat("rm -rf 40/x;", 4000) + "$x",
+		"files":     files.String() + strings.Repeat("python3 a;", 2500),
+		"places":    "tar " + strings.Repeat("-C a ", 12_000) + "; $x",
+		"flags":     "wget " + strings.Repeat("-Fa=@b,c=d:e ", 4000) + "; $x",
+		"makefile":  "make --eval='A=xxxxxxxxxxxxxxxx\n" + strings.Repeat("A:=$(A)$(A)\n", 100) + strings.Repeat("a:;$(A)\n", 5000) + "'; $x",
+		"includes":  "printf 'include a\\ninclude a\\n' > a; make -f a; $x",
+		"itself":    "printf '#!./b\\n' > a; printf '#!./a\\n' > b; ./a",
+		"images":    "docker build - <<< '" + strings.Repeat("RUN $x\n", 9000) + "'",
+		"clients":   "psql -c '" + strings.Repeat("`$x", 20_000) + "'",
+		"settings":  strings.Repeat("PAGER=$x ", 7000) + "$x",
 		"globs":     "rm -rf /" + strings.Repeat("*a", 9000),
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := judge(t, deny("rm -rf /*", "curl"), shellCall(line))
+			late := time.AfterFunc(time.Minute, func() { panic(name + " takes too long") })
+			defer late.Stop()
+			v := judge(t, deny("rm -rf /*", "curl", "* ./.env"), shellCall(line))
 			if v.action == Allow {
 				t.Errorf("allowed")
 			}
@@ -245,7 +283,7 @@ func TestMessagesAreBounded(t *testing.T) {
 
 // FuzzLine: whatever a line is, it is judged, and soon.
 func FuzzLine(f *testing.F) {
-	for _, file := range []string{"testdata/evasions.txt", "testdata/ordinary.txt"} {
+	for _, file := range []string{"testdata/evasions.txt", "testdata/ordinary.txt", "testdata/paths.txt"} {
 		for _, line := range lines(f, file) {
 			f.Add(spelled(line))
 		}
@@ -254,6 +292,7 @@ func FuzzLine(f *testing.F) {
 		late := time.AfterFunc(time.Minute, func() { panic(fmt.Sprintf("%q takes too long", line)) })
 		defer late.Stop()
 		letters(t, line)
+		lettersOf(t, line, "* ./.env", "* ~/.ssh/**")
 		if l, err := NewLists([]string{"git *"}, []string{"rm -rf /"}); err != nil {
 			t.Error(err)
 		} else if err := l.Check(shellCall(line)); err != nil && tool.KindOf(err) != tool.Denied {

@@ -3,6 +3,7 @@ package guard
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // loader is what is known of programs that load code of a language from the files around them.
@@ -34,15 +35,23 @@ var loaders = []loader{
 	{"bazel", "BUILD BUILD.bazel .bzl", "bazel bazelisk"},
 }
 
+// loadersOf are the loaders by program.
+var loadersOf = sync.OnceValue(func() map[string][]loader {
+	all := map[string][]loader{}
+	for _, l := range loaders {
+		for program := range strings.FieldsSeq(l.programs) {
+			all[program] = append(all[program], l)
+		}
+	}
+	return all
+})
+
 // lying follows the code that the line wrote into files which a program may load.
 func (w *walker) lying(sh *shell, program string) {
 	if len(sh.files) == 0 {
 		return
 	}
-	for _, l := range loaders {
-		if !slices.Contains(strings.Fields(l.programs), program) {
-			continue
-		}
+	for _, l := range loadersOf()[program] {
 		ends := strings.Fields(l.files)
 		for _, name := range sh.fileNames() {
 			text := sh.files[name]
@@ -74,6 +83,9 @@ func (w *walker) authored(sh *shell, language, text string) {
 	}
 	w.calls(sh, languages()[language], text)
 	w.found = append(w.found[:at], slices.DeleteFunc(w.found[at:], func(c command) bool { return c.why != "" || !known(c.fields[0].text) })...)
+	for i := at; i < len(w.found); i++ {
+		w.found[i].fields = slices.DeleteFunc(slices.Clone(w.found[i].fields), func(f field) bool { return !known(f.text) })
+	}
 }
 
 // interpretedBy is the program that the first line of a file names, with its flags, and

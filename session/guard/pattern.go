@@ -441,40 +441,6 @@ func (m *matching) anywhere(words []wordGlob, wild bool) found {
 	return result
 }
 
-// beside finds a path in what the command reads or writes without its words, and in words
-// that hold more than a path. What is written counts where the rule is about every program:
-// to most it is not what they are about.
-func (m *matching) beside(w wordGlob, wild bool) bool {
-	is := func(text string) bool {
-		return known(strings.TrimPrefix(text, string(home))) && m.is(w, argument{field: field{text: text}})
-	}
-	c := m.command
-	if slices.ContainsFunc(c.touched.reads, is) || wild && slices.ContainsFunc(c.touched.writes, is) {
-		return true
-	}
-	program := called(c.fields[0].text)
-	for _, a := range m.args {
-		if apart(program) && slices.ContainsFunc(pathsIn(program, a.text), is) {
-			return true
-		}
-	}
-	dirs := c.elsewheres()
-	if len(dirs) > maxElsewheres {
-		return true // more than is followed
-	}
-	if len(dirs) > 0 {
-		moved := *m
-		for _, moved.dir = range dirs {
-			for _, a := range m.args {
-				if !a.flag && known(a.text) && moved.is(w, a) {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
 // is compares one word.
 func (m *matching) is(w wordGlob, a argument) bool {
 	if m.certain && !known(a.text) {

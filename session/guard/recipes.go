@@ -190,7 +190,7 @@ func (w *walker) justfile(sh *shell, args []field, stdin string) {
 
 // recipeFiles are the ends of the names of files in which the program runs what stands behind
 // some names, apart by spaces. Without such names it runs what stands behind every one.
-var recipeFiles = []struct{ programs, files, names string }{
+var recipeFiles = []recipeFile{
 	{"ninja samu cmake meson", "build.ninja", "command rspfile_content"},
 	{"foreman honcho overmind hivemind heroku goreman", "Procfile Procfile.dev", ""},
 	{"task go-task", "Taskfile.yml Taskfile.yaml taskfile.yml", "cmd cmds sh -"},
@@ -201,12 +201,22 @@ var recipeFiles = []struct{ programs, files, names string }{
 	{"ant mvn", "build.xml pom.xml", "executable"},
 }
 
+type recipeFile struct{ programs, files, names string }
+
+// recipeFilesOf are those files by program.
+var recipeFilesOf = sync.OnceValue(func() map[string][]recipeFile {
+	all := map[string][]recipeFile{}
+	for _, r := range recipeFiles {
+		for program := range strings.FieldsSeq(r.programs) {
+			all[program] = append(all[program], r)
+		}
+	}
+	return all
+})
+
 // recipesOf follows what the program runs that stands in files which the line wrote.
 func (w *walker) recipesOf(sh *shell, program string, args []field, stdin string) {
-	for _, r := range recipeFiles {
-		if !slices.Contains(strings.Fields(r.programs), program) {
-			continue
-		}
+	for _, r := range recipeFilesOf()[program] {
 		ends := strings.Fields(r.files)
 		texts := map[string]string{}
 		for _, name := range sh.fileNames() {

@@ -337,6 +337,11 @@ func TestLists(t *testing.T) {
 		{[]string{"ls *", "cat"}, nil, "/usr/bin/ls x", true},
 		{[]string{"ls *", "cat"}, nil, "ls; PATH=. ls", false},
 		{[]string{"ls *", "cat"}, nil, "PATH=$PATH:/x ls", true},
+		{[]string{"ln", "rm ./tmp/**"}, nil, "ln -s a b; rm tmp/y", true},
+		{[]string{"ln", "rm ./tmp/**"}, nil, "ln -s / tmp/x; rm tmp/x/y", false}, // it is elsewhere
+		{[]string{"git *", "ls"}, nil, "x=$(<f); git status > g", true},          // what a shell does itself
+		{nil, []string{"cat ./.env"}, "x=$(<.env)", false},
+		{nil, []string{"cat ./.env"}, "x=$(<env)", true},
 		{nil, []string{"rm -rf /"}, "cat <<E; rm -rf /\nfoo", false}, // which bash runs
 		{nil, []string{"rm -rf /"}, "echo $((rm -rf /); ls)", false},
 		{nil, []string{"rm -rf /"}, "declare -A a; a[x y]=$(rm -rf /)", false},

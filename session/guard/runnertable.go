@@ -63,7 +63,7 @@ var runners = sync.OnceValue(func() map[string]runner {
 		"proxychains":             {values: "-f"},
 		"proxychains4":            {values: "-f"},
 		"wsl":                     {values: "-d -u --cd"},
-		"hyperfine":               {values: "-w -r -n -m -M -S -u -D -L -P --warmup --runs --min-runs --max-runs --shell --export-json --export-markdown --export-csv", code: "-p -c -s --prepare --cleanup --setup --conclude", each: true},
+		"hyperfine":               {values: "-w -r -n -m -M -S -u -D -L -P --warmup --runs --min-runs --max-runs --shell --export-json --export-markdown --export-csv", code: "-p -c -s --prepare --cleanup --setup --conclude", programs: "-S --shell", each: true},
 		"expect":                  {},
 		"chpst":                   {values: "-u -U -e -n -l -L"},
 		"softlimit":               {},
