@@ -141,9 +141,26 @@ describe("what is typed", () => {
     reader.typing.keys("a paste");
     reader.typing.keys("\x03");
     reader.typing.keys("\x03");
+    await vi.advanceTimersByTimeAsync(0);
     expect(reader.got).toEqual(["<SIGINT>"]);
     await vi.advanceTimersByTimeAsync(10_000);
     expect(reader.got).toEqual(["<SIGINT>"]);
+  });
+
+  it("is overtaken also where a write cannot be given up", async () => {
+    const got: string[] = [];
+    const typing = new Typing({
+      write: () => ({ done: new Promise(() => undefined), cancel: () => undefined }),
+      end: async () => undefined,
+      signal: async (name) => void got.push(name),
+      note: () => undefined,
+    });
+    typing.keys("a paste");
+    typing.interrupt("SIGINT");
+    await vi.advanceTimersByTimeAsync(199);
+    expect(got).toEqual([]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(got).toEqual(["SIGINT"]);
   });
 
   it("has no end any more that was asked for before an interrupt", async () => {

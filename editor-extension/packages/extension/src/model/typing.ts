@@ -15,6 +15,12 @@ const maxWaiting = 16 << 20;
 const patience = 500;
 const writes = 3;
 
+/**
+ * How long a signal waits for the write before it to be given up, in ms: what came behind
+ * the signal would be left for a shell to run.
+ */
+const givingUp = 200;
+
 /** The keys by which a terminal interrupts, and what it sends for them. */
 const interrupts: ReadonlyMap<string, string> = new Map([
   ["\x03", "SIGINT"],
@@ -98,12 +104,13 @@ export class Typing {
     this.next();
   }
 
-  /** Sends the signal at once and drops what was typed before it and not read. */
+  /** Sends the signal and drops what was typed before it and not read. */
   interrupt(signal: string): void {
     this.arrived();
-    const dropped = this.under !== undefined || this.waiting !== "";
+    const dropped = this.busy;
+    const { under } = this;
     this.drop();
-    this.keyboard.signal(signal).catch((thrown) => this.failed(thrown));
+    this.signal(signal, under).catch((thrown) => this.failed(thrown));
     if (dropped) {
       this.keyboard.note("what was typed before and not read is dropped");
     }
@@ -119,6 +126,18 @@ export class Typing {
   private arrived(): void {
     clearTimeout(this.hurried?.timer);
     this.hurried = undefined;
+  }
+
+  private async signal(name: string, under: Writing | undefined): Promise<void> {
+    if (under !== undefined) {
+      let timer: NodeJS.Timeout | undefined;
+      const late = new Promise((resolve) => {
+        timer = setTimeout(resolve, givingUp);
+      });
+      await Promise.race([under.done.catch(() => undefined), late]);
+      clearTimeout(timer);
+    }
+    await this.keyboard.signal(name);
   }
 
   private get busy(): boolean {
