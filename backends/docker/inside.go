@@ -102,5 +102,5 @@ func permissionArgs(p profile.Profile) []string {
 // on its standard streams.
 func callArgs(b backends.Binding) []string {
 	p := b.Profile
-	return append([]string{"worker", "--state=" + path.Join(stateDir, "call"), "--session=" + b.Session}, permissionArgs(p)...)
+	return append([]string{"worker", "--contained", "--state=" + path.Join(stateDir, "call"), "--session=" + b.Session}, permissionArgs(p)...)
 }

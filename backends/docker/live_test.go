@@ -190,26 +190,32 @@ func TestCommandsAreEndedFirst(t *testing.T) {
 	}
 }
 
-// A command that uses up a container's memory is said to have done that.
+// A command that uses up a container's memory is said to have done that, in a container
+// of its own too.
 func TestMemoryUsedUp(t *testing.T) {
-	b := newBackend(t, far(t))
-	binding := newBinding(t, b, dockertest.UseShell(t))
-	binding.Profile.Memory = 48 << 20
-	env := opened(t, b, binding)
-	hog := map[string]any{"command": `x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done`}
-	var ran struct {
-		Signal, Hint string
-		OOMKilled    tool.OOMKilled `json:"oom_killed"`
-	}
-	if err := json.Unmarshal(call(t, env, "bash", hog).StructuredContent, &ran); err != nil {
-		t.Fatal(err)
-	}
-	if ran.Signal != "SIGKILL" || ran.OOMKilled != tool.OOMCertain || !strings.Contains(ran.Hint, "memory") {
-		t.Errorf("%+v", ran)
-	}
-	// The worker has outlived it.
-	if out, code := bash(t, env, "echo alive"); code != 0 || out != "alive\n" {
-		t.Errorf("%d, %q", code, out)
+	image := dockertest.UseShell(t)
+	for _, policy := range []string{profile.PolicyPerSession, profile.PolicyPerCall} {
+		t.Run(policy, func(t *testing.T) {
+			b := newBackend(t, far(t))
+			binding := newBinding(t, b, image)
+			binding.Profile.Memory, binding.Profile.ContainerPolicy = 48<<20, policy
+			env := opened(t, b, binding)
+			hog := map[string]any{"command": `x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done`}
+			var ran struct {
+				Signal, Hint string
+				OOMKilled    tool.OOMKilled `json:"oom_killed"`
+			}
+			if err := json.Unmarshal(call(t, env, "bash", hog).StructuredContent, &ran); err != nil {
+				t.Fatal(err)
+			}
+			if ran.Signal != "SIGKILL" || ran.OOMKilled != tool.OOMCertain || !strings.Contains(ran.Hint, "memory") {
+				t.Errorf("%+v", ran)
+			}
+			// The session has outlived it.
+			if out, code := bash(t, env, "echo alive"); code != 0 || out != "alive\n" {
+				t.Errorf("%d, %q", code, out)
+			}
+		})
 	}
 }
 
