@@ -304,7 +304,12 @@ func (p *pattern) argumentsOf(c *command, certain bool) found {
 	result := yes
 	for _, step := range []func() found{
 		func() found { return m.flags(p.needed(certain)) },
-		func() found { return m.plain(p.plain) },
+		func() found {
+			if f := m.plain(p.plain); f != no || !m.words(p.plain) {
+				return f
+			}
+			return yes
+		},
 		func() found { return m.anywhere(p.anywhere, strings.Contains(p.rawName, "*")) },
 	} {
 		if f := step(); f == no {

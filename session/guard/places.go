@@ -129,6 +129,14 @@ func (m *matching) beside(w wordGlob, wild bool) bool {
 	return false
 }
 
+// words finds the plain words of a pattern where paths may stand too, for those that look like
+// the name of a file.
+func (m *matching) words(all []wordGlob) bool {
+	return !m.certain && len(all) > 0 && !slices.ContainsFunc(all, func(w wordGlob) bool {
+		return !slices.Contains(w.forms[0], element{r: '.'}) || !m.beside(w, false)
+	})
+}
+
 // maxLinks bounds the links of a line, and how often one leads to another.
 const (
 	maxLinks    = 32
@@ -179,15 +187,14 @@ func (s *shell) touch(reads, writes []string) (undo func()) {
 // words.
 type touched struct{ reads, writes []string }
 
-// alone notes what a statement does that consists of redirections, as if it were a command.
+// alone notes what a statement does that consists of redirections, as the commands that do
+// the same.
 func (w *walker) alone(sh *shell) {
-	if len(sh.touched.reads) > 0 {
-		w.note(sh, literal([]string{"cat"}))
-		w.found[len(w.found)-1].implied = true
-	}
-	if len(sh.touched.writes) > 0 {
-		w.note(sh, literal([]string{":"}))
-		w.found[len(w.found)-1].implied = true
+	for _, words := range [][]string{append([]string{"cat"}, sh.touched.reads...), append([]string{"tee"}, sh.touched.writes...)} {
+		if len(words) > 1 {
+			w.note(sh, literal(words))
+			w.found[len(w.found)-1].implied = true
+		}
 	}
 }
 

@@ -111,7 +111,7 @@ func (p *policy) judge(s *subject) verdict {
 func (p *policy) first(s *subject, c *command) verdict {
 	least := verdict{action: Allow, policy: p, index: -1}
 	for i, r := range p.rules {
-		if !r.concerns(s.call) || c != nil && c.implied && (r.command == nil || r.Action == Allow) {
+		if !r.concerns(s.call) || c != nil && c.implied && r.command == nil {
 			continue
 		}
 		v := verdict{action: r.Action, policy: p, index: i}

@@ -77,6 +77,14 @@ func TestPatterns(t *testing.T) {
 		{"rm secret*", `rm "$x"`, Deny}, // it may be one
 		{"rm secret*", `rm x`, Allow},
 		{"cat .env", "cat $FILE", Deny},
+		{"cat .env", "cat < .env", Deny},
+		{"cat .env", "x=$(<.env)", Deny},
+		{"cat .env", "cat < x", Allow},
+		{"curl .env", "curl -d @.env h", Deny},
+		{"curl .env", "curl -d @env h", Allow},
+		{"git push", "git log < push", Allow},
+		{"*", "x=$(<f)", Deny},
+		{"tee ./x", "> x", Deny},
 		{"cat .env", "cat a b", Allow},
 		{"cat .env", "ls $FILE", Allow}, // not the rule's command
 	} {
@@ -121,7 +129,8 @@ func TestFirstRuleDecides(t *testing.T) {
 		{shellCall("rm tmp/$x"), Deny},
 		{shellCall("cd / && rm tmp/x"), Deny},
 		{shellCall("rm /workspace/tmp/x"), Allow},
-		{shellCall("x=1"), Deny}, // no command, so that only the last rule is about it
+		{shellCall("git status; x=$(<f)"), Allow}, // what a shell does itself needs no rule
+		{shellCall("x=1"), Deny},                  // no command, so that only the last rule is about it
 		{shellCall(`"`), Deny},
 		{Call{Tool: "shell.bash", Actor: tool.ActorSubagent, Arguments: json.RawMessage(`{"command":"git status"}`)}, Deny},
 		{Call{Tool: "file.read_file", Arguments: json.RawMessage(`{"path":"x"}`)}, Allow},
