@@ -116,7 +116,8 @@ func (w *walker) authors(sh *shell, program string) {
 		return
 	}
 	for _, name := range quotedTexts(program) {
-		if name != "" && len(name) <= maxShown && !strings.ContainsAny(name, " \t\n*()") && len(sh.files) < maxSteps {
+		file := strings.ContainsAny(name, "./") || strings.HasSuffix(name, "file") // and not a word as any other
+		if file && len(name) <= maxShown && !strings.ContainsAny(name, " \t\n*()") && len(sh.files) < maxSteps {
 			sh.files[resolve(sh.dir, name)] = string(anything)
 		}
 	}

@@ -37,8 +37,8 @@ func (w *walker) makefile(sh *shell, args []field, stdin string) {
 		inner.dir = resolve(sh.dir, in[len(in)-1].text)
 	}
 	for _, f := range list {
-		if text := w.file(inner, f, stdin); text != string(outside) && w.once("make", resolve(inner.dir, f.text), text) {
-			w.recipes(inner, text)
+		if text := w.file(inner, f, stdin); text != string(outside) {
+			w.describedIn(resolve(inner.dir, f.text), func() { w.recipes(inner, text) })
 		}
 	}
 }
@@ -100,7 +100,11 @@ func (w *walker) recipes(sh *shell, text string) {
 			case plain == "SHELL":
 				w.shellSetting(sh, value)
 			case len(variables) < maxVariables:
-				variables[plain] = limited(expandMake(strings.TrimSpace(value), variables))
+				value = limited(expandMake(strings.TrimSpace(value), variables))
+				if before, ok := variables[plain]; ok && strings.HasSuffix(name, "+") {
+					value = limited(before + " " + value)
+				}
+				variables[plain] = value
 			}
 			continue
 		}
@@ -116,7 +120,7 @@ func (w *walker) recipes(sh *shell, text string) {
 			_, recipe, ok = strings.Cut(line, ";")
 		}
 		if ok && known(recipe) {
-			w.code(sh.child(), expandMake(strings.TrimLeft(recipe, "@-+ \t"), variables), unread)
+			w.code(sh.child(), strings.TrimLeft(expandMake(recipe, variables), "@-+ \t"), unread)
 		}
 	}
 }
@@ -169,24 +173,32 @@ func (w *walker) justfile(sh *shell, args []field, stdin string) {
 	}
 	for _, f := range list {
 		text := w.file(sh, f, stdin)
-		if text == string(outside) || !w.once("just", resolve(sh.dir, f.text), text) {
+		if text == string(outside) {
 			continue
 		}
 		if open(text) {
 			w.give("just", "it reads recipes that are only known when it runs")
 		}
-		for line := range strings.SplitSeq(text, "\n") {
-			if recipe := strings.TrimLeft(line, " \t"); recipe != line {
-				w.code(sh.child(), strings.TrimLeft(recipe, "@-"), unread)
-			}
-			for i, code := range strings.Split(line, "`") {
-				if i%2 == 1 {
-					w.code(sh.child(), code, unread)
-				}
+		w.describedIn(resolve(sh.dir, f.text), func() { w.justRecipes(sh, text) })
+	}
+}
+
+// justRecipes follows the lines that are set in, and what stands between backticks.
+func (w *walker) justRecipes(sh *shell, text string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if recipe := strings.TrimLeft(line, " \t"); recipe != line {
+			w.code(sh.child(), strings.TrimLeft(recipe, "@-"), unread)
+		}
+		for i, code := range strings.Split(line, "`") {
+			if i%2 == 1 {
+				w.code(sh.child(), code, unread)
 			}
 		}
 	}
 }
+
+// recipeFile is what is known of files that hold commands.
+type recipeFile struct{ programs, files, names string }
 
 // recipeFiles are the ends of the names of files in which the program runs what stands behind
 // some names, apart by spaces. Without such names it runs what stands behind every one.
@@ -200,8 +212,6 @@ var recipeFiles = []recipeFile{
 	{"mise rtx", "mise.toml .mise.toml", "run"},
 	{"ant mvn", "build.xml pom.xml", "executable"},
 }
-
-type recipeFile struct{ programs, files, names string }
 
 // recipeFilesOf are those files by program.
 var recipeFilesOf = sync.OnceValue(func() map[string][]recipeFile {
@@ -225,15 +235,16 @@ func (w *walker) recipesOf(sh *shell, program string, args []field, stdin string
 			}
 		}
 		for i, f := range named(args, "-f", "--file") {
+			if f.output == nil && !known(f.text) {
+				continue // somebody's, or the value of another flag
+			}
 			text := w.file(sh, f, stdin)
 			if _, twice := texts[resolve(sh.dir, f.text)]; !twice && text != string(outside) && f.output == nil || f.output != nil {
 				texts[f.text+strings.Repeat(" ", i)] = text
 			}
 		}
 		for _, name := range slices.Sorted(maps.Keys(texts)) {
-			if w.once(r.programs, name, texts[name]) {
-				w.recipeLines(sh, program, strings.Fields(r.names), texts[name])
-			}
+			w.describedIn(name, func() { w.recipeLines(sh, program, strings.Fields(r.names), texts[name]) })
 		}
 	}
 }

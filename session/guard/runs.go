@@ -127,7 +127,10 @@ func (w *walker) aliased(sh *shell, alias string, fields []field, stdin string) 
 // does not matter everywhere, without its version, and without the g of GNU's.
 func called(name string) string {
 	program := strings.ToLower(base(name))
-	if short := strings.TrimRight(program, "0123456789.-"); isShell(short) || slices.Contains(interpreters, short) {
+	if short := strings.TrimRight(program, "0123456789.-"); short != program && sameCode()[program] == "" && (isShell(short) || speaks(short) != "") {
+		return short
+	}
+	if short, _, ok := strings.Cut(program, "."); ok && slices.Contains(editors, short) { // vim.tiny
 		return short
 	}
 	switch short := strings.TrimPrefix(program, "g"); short {

@@ -182,20 +182,22 @@ func (w *walker) packageScripts(sh *shell, program string) {
 		text, ok := sh.files[resolve(sh.dir, s.file)]
 		var described map[string]json.RawMessage
 		var all map[string]any
-		if !ok || !slices.Contains(s.programs, program) || !w.once(s.member, resolve(sh.dir, s.file), text) || json.Unmarshal([]byte(text), &described) != nil || json.Unmarshal(described[s.member], &all) != nil {
+		if !ok || !slices.Contains(s.programs, program) || json.Unmarshal([]byte(text), &described) != nil || json.Unmarshal(described[s.member], &all) != nil {
 			continue // nor would it be read as one
 		}
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			list, ok := all[name].([]any)
-			if !ok {
-				list = []any{all[name]}
-			}
-			for _, script := range list {
-				if code, ok := script.(string); ok {
-					w.code(sh.child(), code, unread)
+		w.describedIn(resolve(sh.dir, s.file), func() {
+			for _, name := range slices.Sorted(maps.Keys(all)) {
+				list, ok := all[name].([]any)
+				if !ok {
+					list = []any{all[name]}
+				}
+				for _, script := range list {
+					if code, ok := script.(string); ok {
+						w.code(sh.child(), code, unread)
+					}
 				}
 			}
-		}
+		})
 	}
 }
 

@@ -22,9 +22,11 @@ type walker struct {
 	// declared are all functions, and called those that were called.
 	declared []declared
 	called   map[*syntax.Stmt]bool
-	// followed is the code of files that programs load or run, by what loads it and their
-	// names. It may start the same program again.
+	// followed is the code of files that programs load, by what loads it and their names, and
+	// running how often what a file describes is being followed: it may start the same
+	// program again.
 	followed map[string]string
+	running  map[string]int
 }
 
 // declared is a function and the shell that declared it.
@@ -34,7 +36,7 @@ type declared struct {
 }
 
 func newWalker() *walker {
-	return &walker{called: map[*syntax.Stmt]bool{}, followed: map[string]string{}}
+	return &walker{called: map[*syntax.Stmt]bool{}, followed: map[string]string{}, running: map[string]int{}}
 }
 
 // once reports whether code in a file is followed for the first time.
@@ -45,6 +47,19 @@ func (w *walker) once(by, name, text string) bool {
 	}
 	w.followed[key] = text
 	return true
+}
+
+// maxAgain is how often what a file describes is followed within itself.
+const maxAgain = 2
+
+// describedIn follows what a file describes, unless that is being followed already.
+func (w *walker) describedIn(name string, follow func()) {
+	if w.running[name] >= maxAgain || w.spent {
+		return
+	}
+	w.running[name]++
+	follow()
+	w.running[name]--
 }
 
 // commands are what was found, each once.
@@ -89,6 +104,9 @@ func (w *walker) uncalled() {
 
 // code follows shell code and reports whether it could be read as such.
 func (w *walker) code(sh *shell, text, stdin string) bool {
+	if w.spent {
+		return true // a person is asked anyway
+	}
 	switch {
 	case len(text) > maxLine:
 		w.give("a line of "+sizeOf(len(text)), "it is longer than what is looked at")
