@@ -44,7 +44,7 @@ func known(err error) error {
 }
 
 // ended is the error of something that waited until its context was over.
-func ended(ctx context.Context, format string, args ...any) error {
+func ended(ctx context.Context, format string, args ...any) *tool.Error {
 	kind := tool.Cancelled
 	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		kind = tool.Timeout

@@ -16,6 +16,9 @@ import (
 // after, which may mean to remove an environment.
 const dropBudget = 30 * time.Second
 
+// keepBudget bounds how long what is kept is let go of, with requests that may not end.
+const keepBudget = 10 * time.Second
+
 // Close ends the session: its processes are stopped and its environment is
 // removed, or kept when it is persistent or another session is bound to it.
 // When that fails the session and all that it has are kept for inspection.
@@ -97,6 +100,8 @@ func (m *Manager) keep(ctx context.Context, l *live, cause error) error {
 	l.mu.Lock()
 	l.become(StateFailed, cause)
 	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, keepBudget)
+	defer cancel()
 	err := l.detachAll(ctx)
 	l.stopPumps(ctx)
 	if err := errors.Join(err, l.leave()); err != nil {

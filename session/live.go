@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/session/store"
@@ -183,8 +184,15 @@ func (s *live) gone() error {
 	return errShutdown
 }
 
+// quietBudget bounds how long the end of a session waits for its requests in flight. What
+// a far end runs was given up before, after 35 s; what is left hangs in this process, as
+// in a file system whose server is gone.
+const quietBudget = 40 * time.Second
+
 // quiet waits until the requests in flight have ended.
 func (s *live) quiet(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, quietBudget)
+	defer cancel()
 	done := make(chan struct{})
 	go func() {
 		s.busy.Wait()
@@ -194,7 +202,8 @@ func (s *live) quiet(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return ended(ctx, "requests of the session %q are still running", s.id)
+		return ended(ctx, "requests of the session %q are still running", s.id).
+			WithHint("See what they wait for, such as a file system that does not answer, then close or delete the session again; session/delete with force goes on without them.")
 	}
 }
 
