@@ -2,7 +2,8 @@ import type { Artifact, Process, ProfileInfo, Session } from "@caisson/protocol"
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
 import { idOf, isAlive } from "../model/processes.js";
-import { fileName, message, name, withoutIcons } from "../model/shown.js";
+import { clip, inDetail } from "../model/question.js";
+import { fileName, message, name, visible, withoutIcons } from "../model/shown.js";
 import { nameOf, status } from "../model/words.js";
 import { ServiceError, serviceError } from "../service/errors.js";
 import { compareArtifacts, openArtifact } from "./artifactFiles.js";
@@ -245,7 +246,7 @@ async function deleteSession(caisson: Caisson, session: Session): Promise<void> 
     if (error.kind !== "backendUnavailable") {
       throw error;
     }
-    const forget = `${error.message} Forget it all the same? What is left there is not removed.`;
+    const forget = `Forget it all the same? What is left there is not removed.\n\n${error.message}`;
     if (await confirmed("The environment cannot be reached.", forget, "Forget")) {
       const left = await caisson.sessions.delete(session.id, true);
       if (left) {
@@ -256,7 +257,8 @@ async function deleteSession(caisson: Caisson, session: Session): Promise<void> 
 }
 
 async function confirmed(question: string, detail: string, yes: string): Promise<boolean> {
-  const options = { modal: true, detail };
+  // An error may be of any length, and the question has to fit the window.
+  const options = { modal: true, detail: clip(visible(detail), inDetail) };
   return (await vscode.window.showWarningMessage(question, options, yes)) === yes;
 }
 

@@ -125,19 +125,25 @@ class ProcessTerminal implements vscode.Pseudoterminal {
       lost: (count) => this.note(`${bytes(count)} of output are no longer kept`),
       end: (process) => {
         this.show(this.text.decode());
-        this.alive = false;
+        this.over();
         this.note(status(process));
       },
       failed: (error) => {
         const end = this.caisson.sessions.endOf(this.process.sessionId);
         if (end !== undefined) {
-          this.alive = false;
+          this.over();
           this.note(`the session was ${end}`);
         } else if (!error.cancelled) {
           this.note(error.message);
         }
       },
     });
+  }
+
+  /** Nothing is typed for it any more. */
+  private over(): void {
+    this.alive = false;
+    this.typing.dispose();
   }
 
   private show(output: string): void {

@@ -19,6 +19,9 @@ export const inQuestion: Room = { lines: 4, columns: 50, characters: 200 };
 /** What fits above that of why it is asked. */
 export const inReason: Room = { lines: 2, columns: 50, characters: 100 };
 
+/** What fits a question in which nothing else stands. */
+export const inDetail: Room = { lines: 8, columns: 50, characters: 400 };
+
 /** How much of the names of a profile and a folder stands in a question, in characters. */
 const inName = 20;
 
