@@ -1,6 +1,7 @@
 import type { Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
+import { replaced } from "../model/replaced.js";
 import { name } from "../model/shown.js";
 import { age, stateOf } from "../model/words.js";
 import type { ServiceState } from "../service/service.js";
@@ -8,19 +9,26 @@ import { sentence } from "./report.js";
 
 /** The view of sessions: those of this window's folders, then the others. */
 export class SessionTree implements vscode.TreeDataProvider<Session> {
-  private readonly changed = new vscode.EventEmitter<void>();
+  private readonly changed = new vscode.EventEmitter<Session[] | undefined>();
   readonly onDidChangeTreeData = this.changed.event;
+  /** What the editor has for the sessions, by id: the same objects as long as they are known. */
+  private readonly elements = new Map<string, Session>();
+  private lines = "";
 
   constructor(private readonly caisson: Caisson) {
+    const fire = () => this.refresh();
     caisson.extension.subscriptions.push(
       this.changed,
-      caisson.sessions.onDidChange(() => this.changed.fire()),
-      caisson.service.onDidChange(() => this.changed.fire()),
+      caisson.sessions.onDidChange(fire),
+      caisson.service.onDidChange(fire),
     );
   }
 
+  /** Shows anew what may have changed: the lines alone where they are the same ones, as of processes. */
   refresh(): void {
-    this.changed.fire();
+    const before = this.lines;
+    const elements = this.getChildren();
+    this.changed.fire(this.lines === before ? elements : undefined);
   }
 
   getChildren(parent?: Session): Session[] {
@@ -30,7 +38,15 @@ export class SessionTree implements vscode.TreeDataProvider<Session> {
     const sessions = this.caisson.sessions;
     const list = sessions.list();
     const here = list.filter((s) => sessions.isUsed(s.id));
-    return [...here, ...list.filter((s) => !sessions.isUsed(s.id))];
+    const all = [...here, ...list.filter((s) => !sessions.isUsed(s.id))];
+    this.lines = all.map(({ id }) => id).join(" ");
+    const known = new Map(this.elements);
+    this.elements.clear();
+    return all.map((session) => {
+      const element = replaced(known.get(session.id) ?? { ...session }, session);
+      this.elements.set(session.id, element);
+      return element;
+    });
   }
 
   getTreeItem(session: Session): vscode.TreeItem {

@@ -2,6 +2,7 @@ import type { Process, ProcessEventParams } from "@caisson/protocol";
 import type { Connection } from "../service/connection.js";
 import { type Disposable, Emitter } from "../service/emitter.js";
 import type { Service } from "../service/service.js";
+import { replaced } from "./replaced.js";
 import type { Sessions } from "./sessions.js";
 
 /** Whether a process still runs. */
@@ -118,17 +119,7 @@ export class Processes implements Disposable {
 
   /** A process stays the same object as long as it is known: a list can show it anew alone. */
   private keep(process: Process): void {
-    const known = this.all.get(process.id);
-    if (known === undefined) {
-      this.all.set(process.id, { ...process });
-      return;
-    }
-    for (const member of Object.keys(known) as (keyof Process)[]) {
-      if (!(member in process)) {
-        delete known[member];
-      }
-    }
-    Object.assign(known, process);
+    this.all.set(process.id, replaced(this.all.get(process.id) ?? { ...process }, process));
   }
 }
 
