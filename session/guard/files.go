@@ -4,10 +4,15 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // copied begins the content of a file that is a copy of a program, or a link to it.
 const copied = "\x00program "
+
+// fetched begins the content of a file that the line brings from elsewhere.
+const fetched = string(anything) + "\x00"
 
 // authored is the content of a file that somebody wrote, which cannot pass for a copy.
 func authored(text string) string { return strings.TrimLeft(text, "\x00") }
@@ -152,9 +157,15 @@ func (w *walker) download(sh *shell, program string, args []field) {
 	}
 	for _, name := range files {
 		if name != "" && name != "-" {
-			w.wrote(sh, resolve(resolve(sh.dir, dir), name), string(anything))
+			w.wrote(sh, resolve(resolve(sh.dir, dir), name), fetched)
 		}
 	}
+}
+
+// fetches reports whether a command is one that prints what it brings from elsewhere.
+func fetches(c syntax.Command) bool {
+	call, ok := c.(*syntax.CallExpr)
+	return ok && len(call.Args) > 0 && slices.Contains([]string{"curl", "wget"}, base(call.Args[0].Lit()))
 }
 
 // dd follows dd.

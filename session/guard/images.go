@@ -28,7 +28,7 @@ func (w *walker) image(sh *shell, args []field, stdin string) {
 	}
 	for _, f := range list {
 		text := w.file(sh, f, stdin)
-		if open(text) && (f.output != nil || f.text == "-" && stdin != unread) {
+		if open(text) && (known(f.text) || f.output != nil) {
 			w.give("build", "it runs what a description says that is only known then")
 			continue
 		}

@@ -58,6 +58,10 @@ func (w *walker) lying(sh *shell, program string) {
 			if !slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(name, end) }) || strings.HasPrefix(text, copied) {
 				continue
 			}
+			if strings.HasPrefix(text, fetched) {
+				w.give(program, "it may load code that is only known when it runs")
+				return
+			}
 			if w.once(l.language, name, text) {
 				if l.language == "vim" {
 					w.editor(sh, text)
@@ -108,6 +112,41 @@ func interpretedBy(text string) ([]field, bool) {
 
 // writes are what programs of other languages call or say where they write files.
 var writes = strings.Fields(`write dump "w 'w "a 'a >> copy move rename`)
+
+// programFlags are the flags of programs behind which the name of a file of their commands
+// stands, apart by spaces. One that is the first word is known of every language.
+var programFlags = sync.OnceValue(func() map[string]string {
+	all := map[string]string{
+		"awk": "-f --file", "gawk": "-f --file", "mawk": "-f", "sed": "-f --file", "psql": "-f --file", "sqlite3": "-init", "gdb": "-x -ix --command", "lldb": "-s --source",
+		"octave": "", "expect": "-f", "dc": "-f --file", "r": "-f --file", "emacs": "-l --load --script", "rake": "-f --rakefile", "bpftrace": "",
+	}
+	for _, program := range editors {
+		all[program] = "-S -u -s"
+	}
+	return all
+})
+
+// programFile notes that a program is given one of its language, or commands, that somebody
+// else makes up when the line runs.
+func (w *walker) programFile(sh *shell, program string, args []field, stdin string) {
+	files := named(args, strings.Fields(programFlags()[program])...)
+	if _, compiles := sameCode()[program]; speaks(program) != "" && !compiles && program != "gcc" && len(args) > 0 {
+		i := slices.IndexFunc(args, func(f field) bool { return !strings.HasPrefix(f.text, "-") || f.text == "-" })
+		if i >= 0 && (i == 0 || args[i-1].text == "run" || !strings.HasPrefix(args[i-1].text, "--") && !takesNext(strings.Fields(inline[program]+" -m -r -I"), args[i-1].text)) {
+			files = append(files, args[i])
+		}
+		if i >= 0 && i+1 < len(args) && args[i].text == "run" { // of bun and deno
+			files = append(files, args[len(args)-1])
+		}
+	}
+	for _, f := range files {
+		text, streamed := f.stream(stdin)
+		if streamed && open(text) || strings.HasPrefix(sh.files[resolve(sh.dir, f.text)], fetched) {
+			w.give(program, "it runs a program that is only known when it runs")
+			return
+		}
+	}
+}
 
 // authors makes what a program in the line may have written into the files that it names code
 // that is not known.

@@ -79,7 +79,13 @@ func (w *walker) options(sh *shell, program string, args []field) {
 		}
 		for j, word := range words {
 			name, value, cut := strings.Cut(optionName(word), "=")
-			if name, _, _ = strings.Cut(name, ":STRING"); !isOption(patterns, strings.TrimSpace(name)) {
+			if inner, _, ok := strings.Cut(value, "="); ok && isOption(patterns, strings.TrimSpace(inner)) { // --flag=name=value
+				name, value, _ = strings.Cut(value, "=")
+			}
+			if table == "cmake" {
+				name, _, _ = strings.Cut(name, ":") // a type
+			}
+			if !isOption(patterns, strings.TrimSpace(name)) {
 				continue
 			}
 			switch {
@@ -128,8 +134,8 @@ func isOption(patterns []string, name string) bool {
 // optionValue is the code in a value: without its quotes, and a list as one line.
 func optionValue(value string) string {
 	value = strings.TrimSpace(value)
-	if list, ok := strings.CutPrefix(value, "["); ok {
-		return strings.NewReplacer(`"`, "", `'`, "", ",", " ", "]", "").Replace(list)
+	if strings.HasPrefix(value, "[") || strings.HasPrefix(value, "{") {
+		return strings.NewReplacer(`"`, "", `'`, "", ",", " ", "]", "", "}", "", ";", "").Replace(value[1:])
 	}
 	if len(value) > 1 && strings.IndexByte(`"'`, value[0]) >= 0 && value[len(value)-1] == value[0] {
 		value = value[1 : len(value)-1]

@@ -62,6 +62,7 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 	}
 	w.found[at].told(program, fields[1:], stdin)
 	w.interpreter(sh, program, fields[1:], stdin)
+	w.programFile(sh, program, fields[1:], stdin)
 	w.lying(sh, program)
 	w.recipesOf(sh, program, fields[1:], stdin)
 	w.packageScripts(sh, program)

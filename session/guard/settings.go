@@ -14,7 +14,7 @@ LESS LESSOPEN LESSCLOSE LESSEDIT FZF_DEFAULT_COMMAND FZF_CTRL_T_COMMAND FZF_ALT_
 RESTIC_PASSWORD_COMMAND RCLONE_PASSWORD_COMMAND BORG_PASSCOMMAND ABDUCO_CMD RSYNC_CONNECT_PROG ANSIBLE_SSH_EXECUTABLE
 RUSTC RUSTDOC *RUSTC_WRAPPER *RUSTC_WORKSPACE_WRAPPER CARGO_BUILD_RUSTC CARGO_BUILD_RUSTDOC CARGO_TARGET_*_RUNNER CARGO_TARGET_*_LINKER
 GOCACHEPROG GOAUTH CMAKE_*_COMPILER_LAUNCHER CMAKE_*_LINKER_LAUNCHER CCACHE_PREFIX CCACHE_COMPILER
-npm_config_script_shell npm_config_shell npm_config_git NPM_CONFIG_SCRIPT_SHELL NPM_CONFIG_SHELL NPM_CONFIG_GIT npm_config_editor npm_config_viewer npm_config_browser
+npm_config_script_shell npm_config_shell npm_config_git npm_config_editor npm_config_viewer npm_config_browser
 CHROME_PATH PUPPETEER_EXECUTABLE_PATH`)
 
 // builders are variables that name programs to build with. Lines often make them of what
@@ -27,7 +27,7 @@ var flagSettings = sync.OnceValue(func() map[string]string {
 		"TAR_OPTIONS": "tar", "MAKEFLAGS": "make", "MFLAGS": "make", "GNUMAKEFLAGS": "make", "LESS": "less", "MANOPT": "man", "GOFLAGS": "go",
 		"FZF_DEFAULT_OPTS": "fzf", "JAVA_TOOL_OPTIONS": "java", "_JAVA_OPTIONS": "java", "JDK_JAVA_OPTIONS": "java", "JAVA_OPTS": "java", "MAVEN_OPTS": "java",
 		"GRADLE_OPTS": "java", "SBT_OPTS": "java", "MAVEN_ARGS": "mvn", "RUBYOPT": "ruby", "PERL5OPT": "perl", "PERL5DB": "perl", "NODE_OPTIONS": "node",
-		"npm_config_node_options": "node", "NPM_CONFIG_NODE_OPTIONS": "node", "RUSTFLAGS": "rustc", "RUSTDOCFLAGS": "rustc", "CARGO_BUILD_RUSTFLAGS": "rustc",
+		"npm_config_node_options": "node", "RUSTFLAGS": "rustc", "RUSTDOCFLAGS": "rustc", "CARGO_BUILD_RUSTFLAGS": "rustc",
 		"CARGO_ENCODED_RUSTFLAGS": "rustc", "CFLAGS": "gcc", "CXXFLAGS": "gcc", "CPPFLAGS": "gcc", "LDFLAGS": "gcc", "PYTEST_ADDOPTS": "pytest",
 		"ERL_FLAGS": "erl", "ERL_AFLAGS": "erl", "ERL_ZFLAGS": "erl", "ELIXIR_ERL_OPTIONS": "erl", "LUA_INIT": "lua", "VIMINIT": "vim", "GVIMINIT": "vim", "EXINIT": "vim",
 	}
@@ -54,6 +54,9 @@ func fits(pattern, name string) bool {
 
 // codeSetting follows a variable whose value is run by other programs.
 func (w *walker) codeSetting(sh *shell, name, value string) {
+	if lower := strings.ToLower(name); strings.HasPrefix(lower, "npm_config_") {
+		name = lower
+	}
 	if value == "" || w.over(sh) {
 		return
 	}

@@ -180,6 +180,9 @@ var scripts = []struct {
 func (w *walker) packageScripts(sh *shell, program string) {
 	for _, s := range scripts {
 		text, ok := sh.files[resolve(sh.dir, s.file)]
+		if ok && strings.HasPrefix(text, fetched) && slices.Contains(s.programs, program) {
+			w.give(program, "it reads scripts that are only known when it runs")
+		}
 		var described map[string]json.RawMessage
 		var all map[string]any
 		if !ok || !slices.Contains(s.programs, program) || json.Unmarshal([]byte(text), &described) != nil || json.Unmarshal(described[s.member], &all) != nil {

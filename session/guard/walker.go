@@ -195,8 +195,12 @@ func (w *walker) stmt(sh *shell, s *syntax.Stmt, stdin string) string {
 	} else {
 		out = w.cmd(sh, s.Cmd, stdin)
 	}
+	text := out
+	if fetches(s.Cmd) {
+		text = fetched
+	}
 	for _, name := range into {
-		w.wrote(sh, name, out)
+		w.wrote(sh, name, text)
 	}
 	if len(into) > 0 {
 		return ""
