@@ -264,7 +264,7 @@ func (w *walker) sed(sh *shell, script, stdin string) {
 func behindAddress(text string) string {
 	for {
 		text = strings.TrimLeft(text, " \t0123456789,$~+!IM")
-		closing := ""
+		var closing string
 		switch {
 		case strings.HasPrefix(text, "/"):
 			closing = "/"

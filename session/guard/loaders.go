@@ -75,7 +75,7 @@ func (w *walker) lying(sh *shell, program string) {
 // authored follows code that a program may load: the texts that stand in it. What else it
 // makes up is as what any other program does.
 func (w *walker) authored(sh *shell, language, text string) {
-	at := len(w.found)
+	at, spent := len(w.found), w.spent
 	switch language {
 	case "cmake":
 		w.cmake(sh, text)
@@ -89,6 +89,9 @@ func (w *walker) authored(sh *shell, language, text string) {
 	w.found = append(w.found[:at], slices.DeleteFunc(w.found[at:], func(c command) bool { return c.why != "" || !known(c.fields[0].text) })...)
 	for i := at; i < len(w.found); i++ {
 		w.found[i].fields = slices.DeleteFunc(slices.Clone(w.found[i].fields), func(f field) bool { return !known(f.text) })
+	}
+	if w.spent && !spent {
+		w.exhausted() // which was noted among those
 	}
 }
 
@@ -135,8 +138,10 @@ func (w *walker) programFile(sh *shell, program string, args []field, stdin stri
 		if i >= 0 && (i == 0 || args[i-1].text == "run" || !strings.HasPrefix(args[i-1].text, "--") && !takesNext(strings.Fields(inline[program]+" -m -r -I"), args[i-1].text)) {
 			files = append(files, args[i])
 		}
-		if i >= 0 && i+1 < len(args) && args[i].text == "run" { // of bun and deno
-			files = append(files, args[len(args)-1])
+		if i >= 0 && args[i].text == "run" { // of bun and deno
+			if behind := operandsBehind(nil, args[i+1:]); len(behind) > 0 {
+				files = append(files, behind[0])
+			}
 		}
 	}
 	for _, f := range files {

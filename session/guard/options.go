@@ -95,7 +95,7 @@ func (w *walker) options(sh *shell, program string, args []field) {
 				w.code(sh.child(), optionValue(value), unread)
 			case within && table == "lftp" && j+1 < len(words):
 				w.code(sh.child(), words[j+1], unread)
-			case i+1 < len(args) && !within:
+			case i+1 < len(args) && !within && (strings.HasPrefix(a.text, "-") || slices.ContainsFunc(args[:i], sets)):
 				w.code(sh.child(), optionValue(args[i+1].text), unread)
 			}
 		}
@@ -108,6 +108,9 @@ func (w *walker) options(sh *shell, program string, args []field) {
 		}
 	}
 }
+
+// sets reports whether a word says that the name and the value of a setting follow.
+func sets(f field) bool { return f.text == "set" || f.text == "config" || f.text == "c" }
 
 // optionName is a word without what stands before the name of a setting: dashes, and a short
 // flag that it is joined to.

@@ -24,8 +24,8 @@ func pathsIn(program, text string) (all []string) {
 			all = append(all, p)
 		}
 	}
-	if len(text) > maxText {
-		return nil
+	if len(text) > maxText || strings.ContainsAny(text, " \t\n") {
+		return nil // more than a word
 	}
 	if len(text) > 2 && text[0] == '-' && text[1] != '-' {
 		add(text[2:])

@@ -179,13 +179,16 @@ var scripts = []struct {
 // packageScripts follows the scripts of a package that the line itself describes.
 func (w *walker) packageScripts(sh *shell, program string) {
 	for _, s := range scripts {
+		if !slices.Contains(s.programs, program) {
+			continue
+		}
 		text, ok := sh.files[resolve(sh.dir, s.file)]
-		if ok && strings.HasPrefix(text, fetched) && slices.Contains(s.programs, program) {
+		if strings.HasPrefix(text, fetched) {
 			w.give(program, "it reads scripts that are only known when it runs")
 		}
 		var described map[string]json.RawMessage
 		var all map[string]any
-		if !ok || !slices.Contains(s.programs, program) || json.Unmarshal([]byte(text), &described) != nil || json.Unmarshal(described[s.member], &all) != nil {
+		if !ok || json.Unmarshal([]byte(text), &described) != nil || json.Unmarshal(described[s.member], &all) != nil {
 			continue // nor would it be read as one
 		}
 		w.describedIn(resolve(sh.dir, s.file), func() {

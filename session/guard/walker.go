@@ -245,10 +245,13 @@ func (w *walker) over(sh *shell) bool {
 	}
 	if !w.spent {
 		w.spent = true
-		w.give("the line", "it does more than what is followed")
+		w.exhausted()
 	}
 	return true
 }
+
+// exhausted notes that nothing more of the line is followed.
+func (w *walker) exhausted() { w.give("the line", "it does more than what is followed") }
 
 // cmd follows one command of any form and returns what it prints.
 func (w *walker) cmd(sh *shell, c syntax.Command, stdin string) string {
