@@ -31,7 +31,7 @@ func TestFork(t *testing.T) {
 	s := r.start()
 	v := s.open(session.OpenRequest{
 		Workspace: r.folder, Profile: "kept", Labels: map[string]string{"chat": "7"},
-		Constraints: session.Constraints{Timeout: time.Second, Memory: 1 << 20},
+		Constraints: session.Constraints{Timeout: time.Second, Memory: 16 << 20},
 	})
 	s.call(v.ID, "write_file", `{"path":"a","content":"b"}`)
 	for _, config := range []string{
@@ -50,7 +50,7 @@ func TestFork(t *testing.T) {
 			t.Errorf("forked %+v, steps %q", f, steps)
 		}
 		b := s.env(f).b
-		if b.Profile.Image != "a" || b.Profile.Timeout != time.Second || b.Profile.Memory != 1<<20 || b.Provisioned || b.WorkspaceFolder != r.folder {
+		if b.Profile.Image != "a" || b.Profile.Timeout != time.Second || b.Profile.Memory != 16<<20 || b.Provisioned || b.WorkspaceFolder != r.folder {
 			t.Errorf("binding %+v", b)
 		}
 		if b.Secrets.Token == s.env(v).b.Secrets.Token {

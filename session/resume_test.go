@@ -98,7 +98,7 @@ func TestResumeUnwritten(t *testing.T) {
 func TestResumeAsSomethingElse(t *testing.T) {
 	r := newRig(t)
 	s := r.start()
-	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "kept", Constraints: session.Constraints{Memory: 1 << 20}})
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "kept", Constraints: session.Constraints{Memory: 32 << 20}})
 	refuse := func(s *service) {
 		t.Helper()
 		for _, ask := range []session.OpenRequest{
@@ -106,13 +106,13 @@ func TestResumeAsSomethingElse(t *testing.T) {
 			{Constraints: session.Constraints{Profile: "box"}},
 			{Workspace: t.TempDir()},
 			{Constraints: session.Constraints{Network: "host"}},
-			{Constraints: session.Constraints{Memory: 1 << 10}},
+			{Constraints: session.Constraints{Memory: 16 << 20}},
 		} {
 			ask.SessionID = v.ID
 			_, _, err := s.Open(t.Context(), ask, nil)
 			wantKind(t, err, tool.InvalidParams)
 		}
-		same := session.OpenRequest{SessionID: v.ID, Profile: "kept", Workspace: "file://" + r.folder + "/", Constraints: session.Constraints{Memory: 1 << 20}}
+		same := session.OpenRequest{SessionID: v.ID, Profile: "kept", Workspace: "file://" + r.folder + "/", Constraints: session.Constraints{Memory: 32 << 20}}
 		if _, resumed, err := s.Open(t.Context(), same, nil); err != nil || !resumed {
 			t.Errorf("the same: %v", err)
 		}

@@ -191,14 +191,14 @@ func TestCommandsAreEndedFirst(t *testing.T) {
 }
 
 // A command that uses up a container's memory is said to have done that, in a container
-// of its own too.
+// of its own too, and in one that has no more than there must be.
 func TestMemoryUsedUp(t *testing.T) {
 	image := dockertest.UseShell(t)
 	for _, policy := range []string{profile.PolicyPerSession, profile.PolicyPerCall} {
 		t.Run(policy, func(t *testing.T) {
 			b := newBackend(t, far(t))
 			binding := newBinding(t, b, image)
-			binding.Profile.Memory, binding.Profile.ContainerPolicy = 48<<20, policy
+			binding.Profile.Memory, binding.Profile.ContainerPolicy = profile.MinMemory, policy
 			env := opened(t, b, binding)
 			hog := map[string]any{"command": `x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done`}
 			var ran struct {

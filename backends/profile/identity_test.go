@@ -98,6 +98,8 @@ func TestConstrain(t *testing.T) {
 		{"memory", docker, profile.Limits{Memory: 1 << 30}, "", func(p profile.Profile) bool { return p.Memory == 1<<30 }, false},
 		{"more memory is met", docker, profile.Limits{Memory: 4 << 30}, "", func(p profile.Profile) bool { return p.Memory == 2<<30 }, true},
 		{"cpus of unlimited", docker, profile.Limits{CPUs: 1}, "", func(p profile.Profile) bool { return p.CPUs == 1 }, false},
+		{"the least memory", docker, profile.Limits{Memory: 16 << 20}, "", func(p profile.Profile) bool { return p.Memory == 16<<20 }, false},
+		{"less than the least memory", docker, profile.Limits{Memory: 16<<20 - 1}, tool.Unsupported, nil, false},
 		{"memory of vercel", minimal[profile.Vercel], profile.Limits{Memory: 1}, tool.Unsupported, nil, false},
 		{"part of a cpu at daytona", minimal[profile.Daytona], profile.Limits{CPUs: 0.5}, tool.Unsupported, nil, false},
 		{"noexec", docker, profile.Limits{TmpfsNoexec: &yes}, "", func(p profile.Profile) bool { return p.TmpfsNoexec }, false},

@@ -134,6 +134,9 @@ func constrainResources(p *Profile, l Limits) error {
 			return p.cannot("memory")
 		}
 		if p.Memory == 0 || l.Memory < p.Memory {
+			if l.Memory < MinMemory {
+				return tool.Errorf(tool.Unsupported, "profile %q: an environment has at least %s of memory, of which what runs the commands takes most", p.Name, FormatSize(MinMemory)).WithPath("memory")
+			}
 			if p.in(inDaytona) && l.Memory%(1<<30) != 0 {
 				return tool.Errorf(tool.Unsupported, "profile %q: daytona takes memory in whole GiB only", p.Name).WithPath("memory")
 			}

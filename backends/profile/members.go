@@ -57,9 +57,9 @@ func table() []member {
 		{"cpus", images, id, number(func(p *Profile) *float64 { return &p.CPUs }),
 			"Processors. vercel and daytona take whole ones; modal and daytona default to 2."},
 		{"memory_mb", images &^ inVercel, id, integer(func(p *Profile, n int64) { p.Memory = n << 20 }, 1, math.MaxInt64>>20),
-			"Memory in MiB. modal and daytona default to 2048; daytona rounds up to GiB."},
+			"Memory in MiB, at least 16. modal and daytona default to 2048; daytona rounds up to GiB."},
 		{"memory", images &^ inVercel, id, size(func(p *Profile) *int64 { return &p.Memory }),
-			`Memory as a size such as "2g"; instead of memory_mb.`},
+			`Memory as a size such as "2g", at least 16m; instead of memory_mb.`},
 		{"pids_limit", inDocker | inApptainer, id, integer(func(p *Profile, n int64) { p.PidsLimit = n }, 1, math.MaxInt32),
 			"How many processes there may be. docker's default is 512."},
 

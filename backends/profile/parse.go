@@ -22,7 +22,15 @@ type Defaults struct {
 const (
 	DefaultTimeout        = 5 * time.Minute
 	DefaultMaxOutputBytes = 1 << 20
+)
 
+// MinMemory is what an environment has at least, in bytes. In a container the first
+// process and a worker that has run a command take 6 MiB, and 11 where the worker is
+// the whole program; with 10 the kernel has ended the first process for want of memory,
+// and with it all that was there. The rest is for a small command.
+const MinMemory = 16 << 20
+
+const (
 	defaultWorkspace        = "/workspace"
 	defaultLifetime         = 10 * time.Minute
 	defaultPidsLimit        = 512
@@ -214,6 +222,12 @@ func (p *Profile) clashes(present map[string]bool) *Error {
 		return at("command", "is missing: a command profile needs one")
 	case both("memory", "memory_mb"):
 		return at("memory", "clashes with memory_mb: write one of them")
+	case p.in(images) && p.Memory > 0 && p.Memory < MinMemory:
+		name := "memory"
+		if present["memory_mb"] {
+			name = "memory_mb"
+		}
+		return at(name, "must be at least %s, of which what runs the commands takes most", FormatSize(MinMemory))
 	case both("docker_host", "docker_context"):
 		return at("docker_context", "clashes with docker_host: write one of them")
 	case present["mount_read_only"] && !present["host_workspace"]:
