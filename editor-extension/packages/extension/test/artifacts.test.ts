@@ -76,24 +76,50 @@ describe("Artifacts", () => {
   it("follows what other windows publish and delete, and is quiet about the rest", async () => {
     let artifacts!: Artifacts;
     let there = [artifact("a.txt", "1")];
-    const { service, services } = testService([{ "artifact/list": () => ({ artifacts: there }) }], {
-      listen: (connection) => artifacts.listen(connection),
-    });
+    let gate = Promise.resolve();
+    let heard = 0;
+    const { service, services } = testService(
+      [
+        {
+          "artifact/list": async () => {
+            await gate;
+            return { artifacts: there };
+          },
+        },
+      ],
+      {
+        listen: (connection) => {
+          artifacts.listen(connection);
+          connection.onNotification("config/changed", () => void heard++);
+        },
+      },
+    );
     artifacts = new Artifacts(service);
     let changes = 0;
     artifacts.onDidChange(() => void changes++);
     await service.ensure();
     await eventually(() => changes === 1);
     for (const now of [[artifact("a.txt", "1"), artifact("b.txt", "2")], []]) {
-      there = now;
       const asked = services[0]?.askedFor("artifact/list").length ?? 0;
-      services[0]?.notify("artifact/changed", {});
-      services[0]?.notify("artifact/changed", {}); // nothing more
-      await eventually(() => services[0]?.askedFor("artifact/list").length === asked + 2);
+      let open!: () => void;
+      gate = new Promise((resolve) => {
+        open = resolve;
+      });
+      const before = heard;
+      for (let i = 0; i < 20; i++) {
+        services[0]?.notify("artifact/changed", {});
+      }
+      services[0]?.notify("config/changed", {});
+      await eventually(() => heard > before);
+      there = now;
+      open();
       await eventually(() => artifacts.list().length === now.length);
+      // Once more for all that came while the list was on its way.
+      await eventually(() => services[0]?.askedFor("artifact/list").length === asked + 2);
     }
     await artifacts.load();
     expect(changes).toBe(3);
+    expect(services[0]?.askedFor("artifact/list")).toHaveLength(6);
     await service.stop();
   });
 

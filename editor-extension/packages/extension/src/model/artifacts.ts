@@ -19,6 +19,9 @@ export class Artifacts implements Disposable {
   private readonly changed = new Emitter<void>();
   private readonly published = new Emitter<ArtifactPublished>();
   private readonly started: Disposable;
+  /** Whether the list is being asked for as it changed, and whether it changed again since. */
+  private following = false;
+  private behind = false;
 
   constructor(private readonly service: Service) {
     this.started = service.onDidStart(() => {
@@ -122,9 +125,22 @@ export class Artifacts implements Disposable {
       this.published.fire(event);
     });
     // Another window's, or one that the service itself has let go.
-    connection.onNotification("artifact/changed", () => {
-      this.load().catch(() => undefined);
-    });
+    connection.onNotification("artifact/changed", () => void this.follow());
+  }
+
+  /** Asks for the list again, once for all changes that come while it is on its way. */
+  private async follow(): Promise<void> {
+    this.behind = true;
+    if (this.following) {
+      return;
+    }
+    this.following = true;
+    while (this.behind) {
+      this.behind = false;
+      // A connection that is gone is followed by one that asks again.
+      await this.load().catch(() => undefined);
+    }
+    this.following = false;
   }
 
   dispose(): void {
