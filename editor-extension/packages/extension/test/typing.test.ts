@@ -136,6 +136,19 @@ describe("what is typed", () => {
     expect(reader.got).toEqual(["a", "b", "\x03", "c", "\x03"]);
   });
 
+  it("is overtaken soon also where the process was slow before", async () => {
+    const reader = new Reader();
+    reader.typing.keys("a paste");
+    await vi.advanceTimersByTimeAsync(30_000);
+    await reader.read();
+    reader.typing.keys("another");
+    reader.typing.keys("\x03");
+    await vi.advanceTimersByTimeAsync(2_999);
+    expect(reader.got).toEqual(["a paste"]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(reader.got).toEqual(["a paste", "<SIGINT>"]);
+  });
+
   it("does not keep waiting whoever interrupts twice", async () => {
     const reader = new Reader();
     reader.typing.keys("a paste");

@@ -9,11 +9,13 @@ const maxWaiting = 16 << 20;
 
 /**
  * How long a key that interrupts goes the way of every other one: so many ms, and so many
- * times what the last write took, as the process may be far away. Most programs read, and
- * get it where it stands in what was typed.
+ * times what the last write took, as the process may be far away; and at most so many, as
+ * it may have been one that reads little. Most programs read, and get it where it stands in
+ * what was typed.
  */
 const patience = 500;
 const writes = 3;
+const mostPatience = 3_000;
 
 /**
  * How long a signal waits for the write before it to be given up, in ms: what came behind
@@ -151,7 +153,7 @@ export class Typing {
       return;
     }
     this.waiting += key;
-    const wait = Math.max(patience, writes * this.took);
+    const wait = Math.min(mostPatience, Math.max(patience, writes * this.took));
     const timer = setTimeout(() => this.interrupt(signal), wait);
     this.hurried = { timer, left: this.waiting.length };
   }
