@@ -74,6 +74,7 @@ func (w *walker) container(sh *shell, program string, args []field, stdin string
 	args = args[at+1:]
 	inner := newShell("")
 	inner.depth = sh.depth + 1
+	inner.mounted(sh.dir, args)
 	if i := slices.IndexFunc(args, func(f field) bool { return f.text == "--" }); i >= 0 && !verb.joins {
 		return w.run(inner, args[i+1:], stdin)
 	}
@@ -95,6 +96,36 @@ func (w *walker) container(sh *shell, program string, args []field, stdin string
 		}
 	}
 	return string(anything)
+}
+
+// mounted notes the directories of this machine that a container has elsewhere, and where
+// its command runs.
+func (s *shell) mounted(dir string, args []field) {
+	mount := func(from, to string) {
+		if absolute(from) || strings.HasPrefix(from, ".") { // else it is a volume
+			s.link(resolve("/", to), resolve(dir, from))
+		}
+	}
+	for _, f := range named(args, "-v", "--volume") {
+		from, to, _ := strings.Cut(f.text, ":")
+		to, _, _ = strings.Cut(to, ":")
+		mount(from, to)
+	}
+	for _, f := range named(args, "--mount") {
+		var from, to string
+		for part := range strings.SplitSeq(f.text, ",") {
+			switch name, value, _ := strings.Cut(part, "="); name {
+			case "src", "source":
+				from = value
+			case "dst", "destination", "target":
+				to = value
+			}
+		}
+		mount(from, to)
+	}
+	for _, f := range named(args, "-w", "--workdir") {
+		s.dir = resolve(s.dir, f.text)
+	}
 }
 
 // contained is what a command for containers runs.

@@ -201,7 +201,7 @@ func (w *walker) alone(sh *shell) {
 // told notes the files that a program is told to read in a program of its own language: in
 // quotes, and among the words of a client's commands.
 func (c *command) told(program string, args []field, stdin string) {
-	client := isClient(program) || program == "sed"
+	client := isClient(program) || program == "sed" || slices.Contains(editors, program)
 	if !client && speaks(program) == "" && !strings.HasSuffix(program, "awk") {
 		return
 	}
@@ -221,7 +221,7 @@ func (c *command) told(program string, args []field, stdin string) {
 			if program == "sed" {
 				name = strings.TrimLeft(name, "0123456789,$rwRW")
 			}
-			if name = homed(strings.Trim(name, `"';`)); name != "" && name != text && len(name) <= maxShown && known(strings.TrimPrefix(name, string(home))) {
+			if name = homed(strings.TrimLeft(strings.Trim(name, `"';`), "<>+")); name != "" && name != text && len(name) <= maxShown && known(strings.TrimPrefix(name, string(home))) {
 				c.touched.reads = append(slices.Clip(c.touched.reads), name)
 			}
 		}

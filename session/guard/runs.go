@@ -141,6 +141,9 @@ func called(name string) string {
 	return program
 }
 
+// mountValues are the flags of mount whose value is the next word.
+var mountValues = strings.Fields("-o -t -L -U --options --types")
+
 // through are programs that are there to run another one.
 var through = []string{
 	"sh", "bash", "dash", "zsh", "ksh", "eval", "sudo", "doas", "env", "nice", "nohup", "time", "exec", "command", "builtin", "xargs", "setsid", "timeout",
@@ -215,6 +218,10 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 		return w.container(sh, program, args, stdin), true
 	}
 	switch program {
+	case "mount": // of what is there at another place
+		if operands := operandsBehind(mountValues, args); len(operands) == 2 && slices.ContainsFunc(args, func(f field) bool { return strings.Contains(f.text, "bind") || f.text == "-B" }) {
+			sh.link(resolve(sh.dir, operands[1].text), resolve(sh.dir, operands[0].text))
+		}
 	case "direnv": // whose file is a shell's
 		w.code(sh.child(), w.file(sh, field{text: ".envrc"}, unread), unread)
 	case "cmake": // which starts the builder
