@@ -463,39 +463,3 @@ func (m *matching) is(w wordGlob, a argument) bool {
 		return slices.ContainsFunc(w.forms, func(f []element) bool { return meet(f, e) })
 	})
 }
-
-// seen are the paths that an argument is looked at as: absolute, from where the
-// call's relative paths begin, as it is written, and, where it is a glob, the
-// directories in which that looks. What is certain is the first two.
-func (m *matching) seen(text string) []string {
-	full := resolve(m.dir, text)
-	places := append([]string{full}, linked(m.command.links, full)...)
-	if m.certain && len(places) > 1 {
-		return nil // it is elsewhere
-	}
-	var all []string
-	for _, place := range places {
-		all = append(all, place)
-		if inside, ok := strings.CutPrefix(place, strings.TrimSuffix(m.base, "/")+"/"); ok {
-			all = append(all, inside)
-		}
-		if place == m.base {
-			all = append(all, ".")
-		}
-	}
-	if m.certain {
-		return all
-	}
-	if !absolute(text) {
-		all = append(all, strings.TrimPrefix(text, "./"))
-	}
-	for i, r := range full {
-		if r != '/' || i == 0 {
-			continue
-		}
-		if name := full[strings.LastIndexByte(full[:i], '/')+1 : i]; !known(name) && globOnly(name) {
-			all = append(all, full[:i])
-		}
-	}
-	return all
-}
