@@ -9,15 +9,36 @@ import (
 	"github.com/caisson-dev/caisson/rpc/protocol"
 )
 
+// threads is the count of a process's threads where commands run.
+func (w *work) threads(pid string) int {
+	w.Helper()
+	count := w.sh("while read name n; do case $name in Threads:) echo $n; esac; done < /proc/" + pid + "/status")
+	n, err := strconv.Atoi(strings.TrimSpace(count))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return n
+}
+
+// The service and a worker on this machine have their threads in stock too, against
+// commands that use up what their user may have.
+func testThreads(t *testing.T) {
+	w := newPlace(t, members{}).serve().open("", "stocked")
+	for what, pid := range map[string]string{"the worker": "$PPID", "the service": strconv.Itoa(w.service.cmd.Process.Pid)} {
+		if n := w.threads(pid); n < 16 {
+			t.Errorf("%s has %d threads: too few are in stock", what, n)
+		}
+	}
+}
+
 // Commands that use up the processes of their container do not take the worker along:
 // it has the threads that it may come to need, and so has the first process.
 func testProcessLimit(t *testing.T, profile members) {
 	profile["pids_limit"] = 160
 	w := newPlace(t, members{"it": profile}).serve().open("it", "crowded")
 	for pid, want := range map[string]int{"$PPID": 16, "1": 8} {
-		count := w.sh("while read name n; do case $name in Threads:) echo $n; esac; done < /proc/" + pid + "/status")
-		if n, err := strconv.Atoi(strings.TrimSpace(count)); err != nil || n < want {
-			t.Errorf("%s has %q threads: too few are in stock", pid, count)
+		if n := w.threads(pid); n < want {
+			t.Errorf("%s has %d threads: too few are in stock", pid, n)
 		}
 	}
 	bystander := w.background("exec sleep 1000")

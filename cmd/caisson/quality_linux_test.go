@@ -45,6 +45,7 @@ func TestQuality(t *testing.T) {
 			t.Run(name, func(t *testing.T) { run(t, localProfile()) })
 		}
 		t.Run("Hiding", testHiding)
+		t.Run("Threads", testThreads)
 		everyday(t, localProfile())
 	})
 	t.Run("docker", func(t *testing.T) {

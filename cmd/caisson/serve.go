@@ -6,8 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caisson-dev/caisson/backends/worker/supervise"
 	"github.com/caisson-dev/caisson/rpc"
 )
+
+// serviceThreads are on stock in a service, as in a worker: it reads and searches files of
+// this machine itself.
+const serviceThreads = 16
 
 func (a *app) serveCommand() *cobra.Command {
 	var events eventFlags
@@ -38,6 +43,7 @@ among them, without what calls were given: no arguments, command lines or output
 			if err != nil {
 				return err
 			}
+			supervise.StockThreads(serviceThreads)
 			out := os.Stdout
 			// Frames only: whatever else is printed by mistake goes to stderr.
 			os.Stdout = os.Stderr

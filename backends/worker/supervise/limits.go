@@ -35,7 +35,7 @@ const (
 	killInterval = 20 * time.Millisecond
 	// terminateSlack is what a worker gets beyond its own shutdown budget.
 	terminateSlack = time.Second
-	// workerThreads are on stock in a container's worker: 64 calls of all kinds at once
+	// workerThreads are on stock in a worker in the background: 64 calls of all kinds at once
 	// have it use 16 threads. initThreads are in its first process, which does little at
 	// a time.
 	workerThreads = 16

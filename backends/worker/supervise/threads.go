@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,14 +14,14 @@ import (
 // 2 and 1. On a machine itself neither is there.
 var processLimits = []string{"/sys/fs/cgroup", "/sys/fs/cgroup/pids"}
 
-// stockThreads makes threads until there are n that the runtime keeps. A Go program that
-// gets no thread when it needs one ends at once, and commands that use up a container's
-// limit of processes are not to take their worker, or everything, along. Where no limit
-// is seen, or it has little room, there are fewer, or none.
-func stockThreads(n int) {
+// StockThreads makes threads until there are n that the runtime keeps. A Go program that
+// gets no thread when it needs one ends at once, and commands that use up a container's or
+// a user's limit of processes are not to take their worker, the service, or everything,
+// along. Where there is little room there are fewer, or none.
+func StockThreads(n int) {
 	var made, over sync.WaitGroup
 	leave := make(chan struct{})
-	for range min(n, room(processLimits)) {
+	for range min(n, room(processLimits, plenty())) {
 		made.Add(1)
 		over.Go(func() {
 			// One that is locked has its thread for itself, also while it waits.
@@ -35,9 +36,11 @@ func stockThreads(n int) {
 	over.Wait()
 }
 
-// room is how many threads may be made on stock: a quarter of what the limit leaves, so
-// that commands have the rest. It is 0 where none of the directories tells a limit.
-func room(dirs []string) int {
+// room is how many threads may be made on stock: a quarter of what the limit leaves that
+// one of the directories tells, so that commands have the rest. Where none is told, any
+// number if the user's own limit is plenty, and else none: how much of that is used up
+// nobody says.
+func room(dirs []string, plenty bool) int {
 	for _, dir := range dirs {
 		limit, err := os.ReadFile(filepath.Join(dir, "pids.max"))
 		if err != nil {
@@ -56,6 +59,9 @@ func room(dirs []string) int {
 			continue
 		}
 		return max(0, most-used) / 4
+	}
+	if plenty {
+		return math.MaxInt
 	}
 	return 0
 }

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,18 +9,19 @@ import (
 
 func TestRoom(t *testing.T) {
 	for name, tt := range map[string]struct {
-		files map[string]string
-		want  int
+		files  map[string]string
+		want   int
+		untold bool // by the directories
 	}{
-		"no limit is seen":    {nil, 0},
-		"none":                {map[string]string{"pids.max": "max\n", "pids.current": "9\n"}, 0},
-		"much":                {map[string]string{"pids.max": "512\n", "pids.current": "12\n"}, 125},
-		"little":              {map[string]string{"pids.max": "24\n", "pids.current": "17\n"}, 1},
-		"nothing":             {map[string]string{"pids.max": "24\n", "pids.current": "24\n"}, 0},
-		"a lower one by hand": {map[string]string{"pids.max": "24\n", "pids.current": "30\n"}, 0},
-		"of version 1":        {map[string]string{"pids/pids.max": "512\n", "pids/pids.current": "12\n"}, 125},
-		"no use of it":        {map[string]string{"pids.max": "512\n"}, 0},
-		"no number":           {map[string]string{"pids.max": "\n", "pids.current": "1\n"}, 0},
+		"no limit is seen":    {nil, 0, true},
+		"none":                {map[string]string{"pids.max": "max\n", "pids.current": "9\n"}, 0, true},
+		"much":                {map[string]string{"pids.max": "512\n", "pids.current": "12\n"}, 125, false},
+		"little":              {map[string]string{"pids.max": "24\n", "pids.current": "17\n"}, 1, false},
+		"nothing":             {map[string]string{"pids.max": "24\n", "pids.current": "24\n"}, 0, false},
+		"a lower one by hand": {map[string]string{"pids.max": "24\n", "pids.current": "30\n"}, 0, false},
+		"of version 1":        {map[string]string{"pids/pids.max": "512\n", "pids/pids.current": "12\n"}, 125, false},
+		"no use of it":        {map[string]string{"pids.max": "512\n"}, 0, true},
+		"no number":           {map[string]string{"pids.max": "\n", "pids.current": "1\n"}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -31,8 +33,16 @@ func TestRoom(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := room([]string{dir, filepath.Join(dir, "pids")}); got != tt.want {
+			dirs := []string{dir, filepath.Join(dir, "pids")}
+			if got := room(dirs, false); got != tt.want {
 				t.Errorf("room for %d, want %d", got, tt.want)
+			}
+			want := tt.want
+			if tt.untold {
+				want = math.MaxInt
+			}
+			if got := room(dirs, true); got != want {
+				t.Errorf("where the user may have many: room for %d, want %d", got, want)
 			}
 		})
 	}
