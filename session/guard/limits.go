@@ -33,6 +33,9 @@ const (
 	// maxCall is the longest call in a program of another language, in bytes, whose
 	// arguments are looked at. What is behind it is not known.
 	maxCall = 8 << 10
+	// maxNames is how many names of files in a program of another language are followed, for
+	// one command.
+	maxNames = 1024
 	// maxTurns is how many turns of a loop over known words are followed.
 	maxTurns = 64
 	// maxGlobWork bounds one comparison of a pattern with a word, in steps.

@@ -229,6 +229,7 @@ func TestLinesAreBounded(t *testing.T) {
 		"links":     links.String() + strings.Repeat("rm -rf 40/x;", 4000) + "$x",
 		"files":     files.String() + strings.Repeat("python3 a;", 2500),
 		"loaded":    "printf '" + strings.Repeat(`os.system("`+strings.Repeat("a;", 100)+`")\n`, 60) + "' > conftest.py; pytest; ls",
+		"commands":  "vim " + strings.Repeat("-c 'set makeprg=a b c d e f' ", 2000) + "; $x",
 		"places":    "tar " + strings.Repeat("-C a ", 12_000) + "; $x",
 		"flags":     "wget " + strings.Repeat("-Fa=@b,c=d:e ", 4000) + "; $x",
 		"makefile":  "make --eval='A=xxxxxxxxxxxxxxxx\n" + strings.Repeat("A:=$(A)$(A)\n", 100) + strings.Repeat("a:;$(A)\n", 5000) + "'; $x",

@@ -170,7 +170,7 @@ func (w *walker) authors(sh *shell, program string) {
 // quotedTexts are the texts in quotes of a program, as many as are followed.
 func quotedTexts(program string) (all []string) {
 	s := callScanner{text: program}
-	for s.at < len(program) && len(all) < maxTurns {
+	for s.at < len(program) && len(all) < maxNames {
 		if strings.IndexByte("\"'`", program[s.at]) < 0 {
 			s.at++
 			continue

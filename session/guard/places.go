@@ -245,6 +245,7 @@ func (c *command) told(program string, args []field, stdin string) {
 	if stdin != unread {
 		sources = append(sources, stdin)
 	}
+	var names []string
 	for _, text := range sources {
 		if len(text) > maxText {
 			continue
@@ -253,13 +254,15 @@ func (c *command) told(program string, args []field, stdin string) {
 		if client {
 			list = append(list, strings.Fields(text)...)
 		}
-		for _, name := range list[:min(len(list), maxTurns)] {
+		for _, name := range list {
 			if program == "sed" {
 				name = strings.TrimLeft(name, "0123456789,$rwRW")
 			}
-			if name = homed(strings.TrimLeft(strings.Trim(name, `"';`), "<>+")); name != "" && name != text && len(name) <= maxShown && known(strings.TrimPrefix(name, string(home))) {
-				c.touched.reads = append(slices.Clip(c.touched.reads), name)
+			name = homed(strings.TrimLeft(strings.Trim(name, `"';`), "<>+"))
+			if name != "" && name != text && len(name) <= maxShown && known(strings.TrimPrefix(name, string(home))) && len(names) < maxNames {
+				names = append(names, name)
 			}
 		}
 	}
+	c.touched.reads = append(slices.Clip(c.touched.reads), names...)
 }
