@@ -48,7 +48,7 @@ var (
 	python = language{
 		runs: `system popen subprocess.run subprocess.call check_output check_call Popen getoutput getstatusoutput execvp execvpe execlp execv
 execl execve spawnl spawnlp spawnv spawnvp spawnvpe posix_spawn posix_spawnp create_subprocess_shell create_subprocess_exec pty.spawn`,
-		module: "subprocess", within: "run call", evals: "exec eval", texts: "run local",
+		module: "subprocess", within: "run call", evals: "exec eval",
 	}
 	javascript = language{
 		runs: "execSync execFile execFileSync spawnSync Bun.spawn Deno.Command", module: "child_process", within: "exec spawn fork", quotes: "$`", sigils: "$",

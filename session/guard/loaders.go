@@ -187,15 +187,13 @@ func quotedTexts(program string) (all []string) {
 
 // cmake follows the commands that a program of cmake runs.
 func (w *walker) cmake(sh *shell, text string) {
+	text = strings.ReplaceAll(text, "${CMAKE_COMMAND}", "cmake")
 	for _, after := range strings.SplitN(text, "COMMAND", maxTurns)[1:] {
 		after, _, _ = strings.Cut(after[:min(len(after), maxCall)], ")")
 		var fields []field
 		for _, word := range quotedWords(after, " \t\n") {
 			if word == strings.ToUpper(word) && strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" {
 				break // the next keyword
-			}
-			if word == "${CMAKE_COMMAND}" {
-				word = "cmake"
 			}
 			fields = append(fields, field{text: languages()["php"].filled(word)})
 		}
