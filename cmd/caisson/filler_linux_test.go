@@ -51,7 +51,7 @@ func TestKilledFiller(t *testing.T) {
 		t.Fatal("it has ended before it put its worker there")
 	}
 	t.Cleanup(func() {
-		_ = exec.Command("docker", "rm", "-f", "-v", container).Run() //nolint:noctx // it is gone if all is well
+		_ = exec.Command("docker", "rm", "-f", "-v", container).Run()
 	})
 	name := strings.TrimPrefix(strings.TrimSpace(dockertest.Docker(t, "inspect", "--format", "{{.Name}}", container)), "/")
 	volume, filler := strings.CutSuffix(name, "-fill")
@@ -59,7 +59,7 @@ func TestKilledFiller(t *testing.T) {
 		t.Fatalf("the container %s is not a filler", name)
 	}
 	t.Cleanup(func() {
-		if out, err := exec.Command("docker", "volume", "rm", volume).CombinedOutput(); err != nil { //nolint:noctx // the test's context has ended
+		if out, err := exec.Command("docker", "volume", "rm", volume).CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
@@ -127,7 +127,7 @@ func holdingUploads(t *testing.T) (host string, reached <-chan string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("unix", filepath.Join(dir, "s")) //nolint:noctx // it does not block
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func TestMaxStartupsLasts(t *testing.T) {
 // again.
 func TestNoServer(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback does not block
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
