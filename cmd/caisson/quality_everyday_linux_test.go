@@ -76,7 +76,8 @@ func testWriteLimits(w *work) {
 	}
 	for _, line := range []string{
 		"echo x > " + victim + "2", ": > " + victim, "truncate -s 0 " + victim, "rm " + victim, "mv " + victim + " mine",
-		"touch mine && ln mine " + victim + "3", "mkdir " + victim + "4", "setsid -w sh -c 'echo x > " + victim + "'",
+		"touch mine && ln mine " + victim + "3", "mkdir " + victim + "4", "ln -s mine " + victim + "5", "mkfifo " + victim + "6",
+		"setsid -w sh -c 'echo x > " + victim + "'",
 	} {
 		if r := w.bash(line); r.ExitCode == 0 {
 			w.Errorf("%s: %+v", line, r)

@@ -71,7 +71,17 @@ func inFlight(w *work) <-chan error {
 // processes are lost and dead; the next call works where the files are.
 func testWorkerKilled(t *testing.T, profile members) {
 	w := newPlace(t, members{"it": profile}).serve().open("it", "worker")
-	started := w.background("exec sleep 1000")
+	// The kernel ends what the worker has started itself, and not what that started.
+	started := w.background("sleep 1000 & echo $!; exec sleep 1000")
+	var line string
+	w.until("the pid of its child", func() bool {
+		line = w.read(started.ID, 0, "").Data
+		return strings.HasSuffix(line, "\n")
+	})
+	child, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
 	failed := inFlight(w)
 	w.killWorker()
 	if e := w.kind(protocol.KindOutcomeUnknown, "the call in flight", <-failed); !e.Data.OutcomeUnknown {
@@ -83,7 +93,7 @@ func testWorkerKilled(t *testing.T, profile members) {
 	if got := w.process(started.ID); got.Status != protocol.ProcessLost {
 		t.Errorf("the process is %+v", got)
 	}
-	w.until("the end of the lost process", func() bool { return !w.alive(started.PID) })
+	w.until("the end of the lost process and its child", func() bool { return !w.alive(started.PID) && !w.alive(child) })
 }
 
 // A cut stream is no ended one: the call in flight has an unknown outcome, is
