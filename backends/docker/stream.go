@@ -2,6 +2,7 @@ package docker
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/program"
+	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // execStream is the standard streams of a command in a container: reads give
@@ -26,9 +28,11 @@ type execStream struct {
 	stderr     program.Tail
 
 	// mark is what the command prints first, and reached is called once when it
-	// did; boot is what the container's first process said meanwhile.
+	// did; boot is what the container's first process said meanwhile. Refused says
+	// that the container's runtime has spoken in the command's place.
 	mark    string
 	reached func()
+	refused bool
 	done    func() // called by Close
 	boot    func() string
 
@@ -65,13 +69,23 @@ func (s *execStream) Read(p []byte) (int, error) {
 	n, err := s.reader.Read(p)
 	s.left -= uint32(n)
 	if n > 0 {
-		if s.reached != nil && strings.HasPrefix(string(p[:min(n, len(s.mark))]), s.mark) {
+		switch {
+		case s.reached == nil:
+		case strings.HasPrefix(string(p[:min(n, len(s.mark))]), s.mark):
 			s.reached()
+		default:
+			s.refused = refuses(p[:n])
 		}
 		s.reached = nil // it is said first or never
 		return n, nil
 	}
 	return 0, s.end(err)
+}
+
+// refuses reports whether text is what a container's runtime prints, on the command's
+// stdout, where it cannot start one.
+func refuses(text []byte) bool {
+	return bytes.HasPrefix(text, []byte("OCI runtime exec failed")) || bytes.HasPrefix(text, []byte("cannot exec in a"))
 }
 
 // next reads up to the next frame of stdout.
@@ -98,6 +112,12 @@ func (s *execStream) next() error {
 func (s *execStream) end(err error) error {
 	if !errors.Is(err, io.EOF) {
 		return err
+	}
+	if s.refused {
+		e := tool.Errorf(tool.BackendUnavailable, "the container's runtime could not start the attach command").
+			WithHint("the container may be ending just now, or be at its limit of processes (pids_limit) or memory: stop some of its processes, or close the session")
+		e.Retryable = true
+		return e
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()

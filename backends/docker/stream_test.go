@@ -5,10 +5,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 func frame(stream byte, payload string) []byte {
@@ -69,6 +72,29 @@ func TestStream(t *testing.T) {
 				t.Errorf("got the error %v, want %q", err, test.fails)
 			}
 		})
+	}
+}
+
+// What a container's runtime prints in place of the command is no fault of the program
+// there: it is tried again, and told with what to do.
+func TestStreamRefused(t *testing.T) {
+	for said, refused := range map[string]bool{
+		"OCI runtime exec failed: exec failed: unable to start container process: read init-p: connection reset by peer: unknown\r\n": true,
+		"cannot exec in a stopped state: unknown\r\n": true,
+		"MARK\nOCI runtime exec failed\n":             false,
+		"Segmentation fault\n":                        false,
+	} {
+		s := streamOf(t, frame(1, said), 126, true)
+		reached := false
+		s.mark, s.reached = "MARK", func() { reached = true }
+		got, err := io.ReadAll(s)
+		if string(got) != said || reached != strings.HasPrefix(said, "MARK") {
+			t.Errorf("%q: read %q, reached %t", said, got, reached)
+		}
+		e, ok := errors.AsType[*tool.Error](err)
+		if ok != refused || ok && (!e.Retryable || !strings.Contains(e.Hint, "pids_limit")) {
+			t.Errorf("%q: %v", said, err)
+		}
 	}
 }
 

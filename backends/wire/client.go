@@ -172,16 +172,18 @@ func noHandshake(err error) error {
 	e := tool.Errorf(tool.BackendUnavailable, "the far end did not answer initialize: %w", err)
 	var bad *FrameError
 	var said *tool.Error
+	printed := errors.As(err, &bad)
 	switch {
-	case errors.As(err, &bad):
-		e.Hint = "see whether the program there speaks protocol 4, and prints nothing else to its standard output"
 	case errors.As(err, &said):
 		e.Retryable, e.Hint = said.Retryable, said.Hint
 		if said.Kind == tool.EnvironmentLost {
 			e.Kind = said.Kind
 		}
-	default:
+	case !printed:
 		e.Retryable = true
+	}
+	if printed && e.Hint == "" {
+		e.Hint = "see whether the program there speaks protocol 4, and prints nothing else to its standard output"
 	}
 	return e
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -149,6 +150,22 @@ func TestClientHandshakeBeforeTheMark(t *testing.T) {
 	var e *tool.Error
 	if errors.As(err, &e); e.Retryable || !strings.Contains(err.Error(), "sh: caisson: not found") {
 		t.Errorf("%v (retryable: %v)", err, e.Retryable)
+	}
+}
+
+// What its stream knows of the end counts more than what it printed.
+func TestClientHandshakeRefused(t *testing.T) {
+	told := &tool.Error{Kind: tool.BackendUnavailable, Message: "no room", Hint: "make room", Retryable: true}
+	for hint, told := range map[string]*tool.Error{"make room": told, "see whether": {Kind: told.Kind, Message: told.Message, Retryable: true}} {
+		output := io.MultiReader(strings.NewReader("a word of the runtime\n"), iotest.ErrReader(told))
+		c := NewClient(shyStream{output, make(chan struct{})}, ClientOptions{Mark: "M4rk"})
+		t.Cleanup(func() { c.Close() })
+		_, err := c.Initialize(t.Context(), binding)
+		wantKind(t, err, tool.BackendUnavailable)
+		var e *tool.Error
+		if errors.As(err, &e); !e.Retryable || !strings.HasPrefix(e.Hint, hint) || !strings.Contains(err.Error(), "a word of the runtime") {
+			t.Errorf("%v (retryable: %v, hint: %s)", err, e.Retryable, e.Hint)
+		}
 	}
 }
 
