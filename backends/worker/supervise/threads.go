@@ -36,10 +36,13 @@ func StockThreads(n int) {
 	over.Wait()
 }
 
-// room is how many threads may be made on stock: a quarter of what the limit leaves that
-// one of the directories tells, so that commands have the rest. Where none is told, any
-// number if the user's own limit is plenty, and else none: how much of that is used up
-// nobody says.
+// needed is how many processes and threads of a limit are not for the stock: init, a
+// worker and an attach have some 25 together, and commands want to run.
+const needed = 64
+
+// room is how many threads may be made on stock: a quarter of what the limit that one of
+// the directories tells leaves beyond what is needed. Where none is told, any number if
+// the user's own limit is plenty, and else none: how much of that is used up nobody says.
 func room(dirs []string, plenty bool) int {
 	for _, dir := range dirs {
 		limit, err := os.ReadFile(filepath.Join(dir, "pids.max"))
@@ -58,7 +61,7 @@ func room(dirs []string, plenty bool) int {
 		if err != nil {
 			continue
 		}
-		return max(0, most-used) / 4
+		return max(0, most-used-needed) / 4
 	}
 	if plenty {
 		return math.MaxInt

@@ -15,11 +15,12 @@ func TestRoom(t *testing.T) {
 	}{
 		"no limit is seen":    {nil, 0, true},
 		"none":                {map[string]string{"pids.max": "max\n", "pids.current": "9\n"}, 0, true},
-		"much":                {map[string]string{"pids.max": "512\n", "pids.current": "12\n"}, 125, false},
-		"little":              {map[string]string{"pids.max": "24\n", "pids.current": "17\n"}, 1, false},
+		"much":                {map[string]string{"pids.max": "512\n", "pids.current": "12\n"}, 109, false},
+		"little":              {map[string]string{"pids.max": "24\n", "pids.current": "17\n"}, 0, false},
+		"some":                {map[string]string{"pids.max": "100\n", "pids.current": "12\n"}, 6, false},
 		"nothing":             {map[string]string{"pids.max": "24\n", "pids.current": "24\n"}, 0, false},
 		"a lower one by hand": {map[string]string{"pids.max": "24\n", "pids.current": "30\n"}, 0, false},
-		"of version 1":        {map[string]string{"pids/pids.max": "512\n", "pids/pids.current": "12\n"}, 125, false},
+		"of version 1":        {map[string]string{"pids/pids.max": "512\n", "pids/pids.current": "12\n"}, 109, false},
 		"no use of it":        {map[string]string{"pids.max": "512\n"}, 0, true},
 		"no number":           {map[string]string{"pids.max": "\n", "pids.current": "1\n"}, 0, true},
 	} {
