@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 )
 
@@ -284,6 +285,9 @@ func (s *Store) createTmp(mode fs.FileMode) (*os.File, string, error) {
 	path := tmpDir + "/" + hex.EncodeToString(random[:])
 	f, err := s.root.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
+		if at, ok := errors.AsType[*fs.PathError](err); ok {
+			at.Path = filepath.Join(s.root.Name(), at.Path) // whoever has to make room looks there
+		}
 		return nil, "", fmt.Errorf("the artifact store cannot be written: %w", err)
 	}
 	return f, path, nil

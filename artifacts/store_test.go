@@ -456,3 +456,16 @@ func TestOpenOnAFile(t *testing.T) {
 		t.Error("a file was opened as a store")
 	}
 }
+
+// What cannot be written is named with its place, for whoever has to make room there.
+func TestUnwritableStore(t *testing.T) {
+	s, dir, _ := newStore(t)
+	if err := os.Remove(filepath.Join(dir, tmpDir)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Publish(t.Context(), PublishRequest{SessionID: "s", Name: "x"}, strings.NewReader("x"))
+	at, ok := errors.AsType[*fs.PathError](err)
+	if !ok || filepath.Dir(at.Path) != filepath.Join(dir, tmpDir) {
+		t.Errorf("the error is %v", err)
+	}
+}
