@@ -154,13 +154,9 @@ func TestForce(t *testing.T) {
 // nobody where nobody does, or where nobody asked.
 func TestHeld(t *testing.T) {
 	t.Parallel()
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	// It is in a session of its own when it opens the pipe, and ends with that.
 	leaves := func(streams string) string {
-		return "setsid sh -c 'exec cat <" + pipe + "' </dev/null " + streams + " & exec cat >/dev/null"
+		return "setsid sh -c 'exec cat <pipe' </dev/null " + streams + " & exec cat >/dev/null"
 	}
 	for _, tt := range []struct {
 		name, script string
@@ -175,7 +171,13 @@ func TestHeld(t *testing.T) {
 		{"nobody asks", leaves(""), 0, true, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := Start(Options{Argv: []string{"sh", "-c", tt.script}, Stderr: new(strings.Builder), Grace: time.Minute, LetGo: tt.letGo})
+			// Each has a pipe of its own: the last one's may still be read.
+			pipe := filepath.Join(t.TempDir(), "pipe")
+			if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			script := "cd '" + filepath.Dir(pipe) + "'; " + tt.script
+			p, err := Start(Options{Argv: []string{"sh", "-c", script}, Stderr: new(strings.Builder), Grace: time.Minute, LetGo: tt.letGo})
 			if err != nil {
 				t.Fatal(err)
 			}
