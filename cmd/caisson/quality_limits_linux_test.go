@@ -25,24 +25,20 @@ func (w *work) threads(pid string) int {
 func testThreads(t *testing.T) {
 	w := newPlace(t, members{}).serve().open("", "stocked")
 	for what, pid := range map[string]string{"the worker": "$PPID", "the service": strconv.Itoa(w.service.cmd.Process.Pid)} {
-		if n := w.threads(pid); n < 16 {
-			t.Errorf("%s has %d threads: too few are in stock", what, n)
-		}
+		w.until("the stock of "+what, func() bool { return w.threads(pid) >= 40 })
 	}
 }
 
 // Commands that use up the processes of their container do not take the worker along:
 // it has the threads that it may come to need, and so has the first process.
 func testProcessLimit(t *testing.T, profile members) {
-	profile["pids_limit"] = 160
+	profile["pids_limit"] = 320
 	w := newPlace(t, members{"it": profile}).serve().open("it", "crowded")
-	for pid, want := range map[string]int{"$PPID": 16, "1": 8} {
-		if n := w.threads(pid); n < want {
-			t.Errorf("%s has %d threads: too few are in stock", pid, n)
-		}
+	for pid, want := range map[string]int{"$PPID": 40, "1": 20} {
+		w.until("the stock of process "+pid, func() bool { return w.threads(pid) >= want })
 	}
 	bystander := w.background("exec sleep 1000")
-	crowd := w.background("for i in {1..160}; do sleep 1000 & done 2> /dev/null; wait")
+	crowd := w.background("for i in {1..320}; do sleep 1000 & done 2> /dev/null; wait")
 	start := protocol.ProcessStartParams{SessionID: w.session.ID, Command: "exec sleep 1000"}
 	w.until("the limit", func() bool {
 		_, err := w.ProcessStart(w.ctx(), start)

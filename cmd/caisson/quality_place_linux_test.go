@@ -73,6 +73,21 @@ func newPlace(t testing.TB, profiles members) *place {
 	return p
 }
 
+// withoutSocket has a runtime directory whose path leaves room for the sockets of local
+// workers, and for none that a container would share: its sessions stay on the engine's
+// stream.
+func (p *place) withoutSocket() *place {
+	p.Helper()
+	const length = 70
+	short := p.runtime
+	p.runtime = filepath.Join(short, strings.Repeat("r", max(1, length-len(short)-1)))
+	if err := os.Mkdir(p.runtime, 0o700); err != nil {
+		p.Fatal(err)
+	}
+	p.undo = append(p.undo, func() error { return os.RemoveAll(short) })
+	return p
+}
+
 func (p *place) config() string { return filepath.Join(p.home, "config.json") }
 func (p *place) state() string  { return filepath.Join(p.home, "state", "caisson") }
 

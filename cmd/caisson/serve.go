@@ -12,7 +12,7 @@ import (
 
 // serviceThreads are on stock in a service, as in a worker: it reads and searches files of
 // this machine itself.
-const serviceThreads = 16
+const serviceThreads = 40
 
 func (a *app) serveCommand() *cobra.Command {
 	var events eventFlags
@@ -43,7 +43,7 @@ among them, without what calls were given: no arguments, command lines or output
 			if err != nil {
 				return err
 			}
-			supervise.StockThreads(serviceThreads)
+			go supervise.StockThreads(serviceThreads) // nobody waits for it
 			out := os.Stdout
 			// Frames only: whatever else is printed by mistake goes to stderr.
 			os.Stdout = os.Stderr

@@ -36,10 +36,9 @@ const (
 	// terminateSlack is what a worker gets beyond its own shutdown budget.
 	terminateSlack = time.Second
 	// workerThreads are on stock in a worker in the background: 64 calls of all kinds at once
-	// have it use 16 threads. initThreads are in its first process, which does little at
-	// a time.
-	workerThreads = 16
-	initThreads   = 8
+	// have it use 24 threads. initThreads are in its first process, which comes to 14.
+	workerThreads = 40
+	initThreads   = 20
 	// maxLog is the size of a worker's log in bytes beyond which the next worker
 	// moves it aside, and the most that one worker writes.
 	maxLog = 1 << 20

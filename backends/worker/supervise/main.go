@@ -139,7 +139,7 @@ func workerMain(ctx context.Context, args []string) error {
 			signal.Notify(drop, stops...)
 			defer signal.Stop(drop)
 		}
-		StockThreads(workerThreads)
+		go StockThreads(workerThreads)
 	}
 	err = worker.Run(ctx, o)
 	if errors.Is(err, worker.ErrIdle) && o.RemoveWhenIdle && o.Site != "" {
@@ -155,7 +155,7 @@ func initMain(ctx context.Context, args []string) error {
 	if err := parse("init", o.Register, args); err != nil {
 		return err
 	}
-	StockThreads(initThreads)
+	go StockThreads(initThreads)
 	return Init(ctx, o)
 }
 
