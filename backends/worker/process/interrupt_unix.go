@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// strike sends the signal to the process group of the leader or, where it is one that a
+// signalJob sends the signal to the process group of the leader or, where it is one that a
 // terminal has a key for, does what the key would: the group in its foreground gets it,
 // which is a shell's job and not the shell, and what was typed before it is dropped.
 // Unlike the key it is not held up by a process that does not read.
-func strike(term *os.File, leader int, s syscall.Signal) error {
+func signalJob(term *os.File, leader int, s syscall.Signal) error {
 	switch s {
 	case unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP:
 	default:

@@ -126,7 +126,7 @@ func (p *proc) signal(s syscall.Signal) error {
 	if p.reaped {
 		return tool.Errorf(tool.InvalidParams, "process %s has ended", p.id)
 	}
-	return strike(p.term, p.rec.PID, s)
+	return signalJob(p.term, p.rec.PID, s)
 }
 
 // Signal sends a signal by name ("SIGINT") to the process group; what a terminal has keys

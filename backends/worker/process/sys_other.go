@@ -29,7 +29,7 @@ func peek(int) (bytes, ended bool)                 { return false, false }
 func awaitEnd(int, int) error                      { return errors.ErrUnsupported }
 func reap(int) (int, string, error)                { return -1, "", errors.ErrUnsupported }
 func signalNumber(string) (syscall.Signal, bool)   { return 0, false }
-func strike(*os.File, int, syscall.Signal) error   { return errors.ErrUnsupported }
+func signalJob(*os.File, int, syscall.Signal) error   { return errors.ErrUnsupported }
 func signalGroup(int, syscall.Signal) error        { return errors.ErrUnsupported }
 func signalExactly(procInfo, syscall.Signal) error { return errors.ErrUnsupported }
 func resume(procInfo)                              {}
