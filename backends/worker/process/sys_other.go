@@ -23,16 +23,16 @@ func childSignals() []os.Signal { return nil }
 
 const marksKnown = false
 
-func polled(*os.File) (*os.File, error)            { return nil, errors.ErrUnsupported }
-func resizeTerminal(*os.File, tool.TTY) error      { return errors.ErrUnsupported }
-func peek(int) (bytes, ended bool)                 { return false, false }
-func awaitEnd(int, int) error                      { return errors.ErrUnsupported }
-func reap(int) (int, string, error)                { return -1, "", errors.ErrUnsupported }
-func signalNumber(string) (syscall.Signal, bool)   { return 0, false }
-func signalJob(*os.File, int, syscall.Signal) error   { return errors.ErrUnsupported }
-func signalGroup(int, syscall.Signal) error        { return errors.ErrUnsupported }
-func signalExactly(procInfo, syscall.Signal) error { return errors.ErrUnsupported }
-func resume(procInfo)                              {}
-func sealDescriptors() error                       { return nil }
-func beReaper() error                              { return nil }
-func nextZombie() (pid int, childless bool)        { return 0, true }
+func polled(*os.File) (*os.File, error)             { return nil, errors.ErrUnsupported }
+func resizeTerminal(*os.File, tool.TTY) error       { return errors.ErrUnsupported }
+func peek(int) (bytes, ended bool)                  { return false, false }
+func awaitEnd(int, int) error                       { return errors.ErrUnsupported }
+func reap(int) (int, string, error)                 { return -1, "", errors.ErrUnsupported }
+func signalNumber(string) (syscall.Signal, bool)    { return 0, false }
+func signalJob(*os.File, int, syscall.Signal) error { return errors.ErrUnsupported }
+func signalGroup(int, syscall.Signal) error         { return errors.ErrUnsupported }
+func signalExactly(procInfo, syscall.Signal) error  { return errors.ErrUnsupported }
+func resume(procInfo)                               {}
+func sealDescriptors() error                        { return nil }
+func beReaper() error                               { return nil }
+func nextZombie() (pid int, childless bool)         { return 0, true }
