@@ -369,7 +369,7 @@ func TestShareDirectory(t *testing.T) {
 	if err := makeShare(share); err != nil {
 		t.Fatal(err)
 	}
-	if got := must(os.Stat(share))(t).Mode(); got != fs.ModeDir|0o755 {
+	if got := must(os.Stat(share))(t).Mode(); got != fs.ModeDir|0o711 {
 		t.Errorf("its mode is %s", got)
 	}
 	if err := makeShare(share); err != nil {

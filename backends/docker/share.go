@@ -5,9 +5,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
 )
 
 // maxShareDir leaves room for the name of a socket in the 107 bytes that a socket's
@@ -18,14 +20,15 @@ const maxShareDir = 80
 // returns "" where that cannot work: not with a daemon elsewhere. Whether it does work is
 // found out by whoever connects; the stream through the engine always does.
 //
-// The container sees it read-only. Who connects there may be any user, so the directory
-// is open to all; the one above it is private, and on the host nobody else gets past that.
+// The container sees it read-only, unless something else that is mounted there holds it.
+// Who connects there may be any user, so the directory is open to all, but not to be
+// listed; the one above it is private, and on the host nobody else gets past that.
 func (b *Backend) shareFor(binding backends.Binding, d daemonInfo, e endpoint) string {
 	if !e.near() || binding.RuntimeDir == "" || strings.Contains(d.System, "Docker Desktop") {
 		return ""
 	}
 	dir := sharePath(binding)
-	if len(dir) > maxShareDir {
+	if len(dir) > maxShareDir || mounted(binding.Profile, dir) {
 		return ""
 	}
 	if err := makeShare(dir); err != nil {
@@ -33,6 +36,38 @@ func (b *Backend) shareFor(binding backends.Binding, d daemonInfo, e endpoint) s
 		return ""
 	}
 	return dir
+}
+
+// mounted reports whether the profile has the container write to where dir is.
+func mounted(p profile.Profile, dir string) bool {
+	var sources []string
+	if !p.MountReadOnly {
+		sources = append(sources, p.HostWorkspace)
+	}
+	for _, m := range p.Mounts {
+		if !m.ReadOnly {
+			sources = append(sources, m.Source)
+		}
+	}
+	return slices.ContainsFunc(sources, func(source string) bool {
+		if source == "" {
+			return false
+		}
+		below, err := filepath.Rel(resolved(source), resolved(dir))
+		return err == nil && filepath.IsLocal(below)
+	})
+}
+
+// resolved is a path with the links of what is there of it followed.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(resolved(parent), filepath.Base(path))
 }
 
 // sharePath is a directory of the environment's own.
@@ -57,7 +92,7 @@ func makeShare(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !isDirectory(dir) {
 		return err
 	}
-	return os.Chmod(dir, 0o755) // past the umask
+	return os.Chmod(dir, 0o711) // past the umask
 }
 
 // isDirectory reports whether a directory, and no link to one, is there.

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -52,5 +53,33 @@ func TestSharedSocket(t *testing.T) {
 				t.Errorf("left there: %v", left)
 			}
 		})
+	}
+}
+
+// A directory that the container could write to by another mount is not shared.
+func TestMounted(t *testing.T) {
+	dir := t.TempDir()
+	run, link := filepath.Join(dir, "run"), filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(run, 0o700), os.Symlink(dir, link)); err != nil {
+		t.Fatal(err)
+	}
+	share := filepath.Join(run, "d-1")
+	for name, test := range map[string]struct {
+		profile profile.Profile
+		want    bool
+	}{
+		"nothing":                  {profile.Profile{}, false},
+		"its parent":               {profile.Profile{Mounts: []profile.Mount{{Source: run, Target: "/x"}}}, true},
+		"its parent, read-only":    {profile.Profile{Mounts: []profile.Mount{{Source: run, Target: "/x", ReadOnly: true}}}, false},
+		"by a link":                {profile.Profile{Mounts: []profile.Mount{{Source: link, Target: "/x"}}}, true},
+		"something beside it":      {profile.Profile{Mounts: []profile.Mount{{Source: run + "2", Target: "/x"}}}, false},
+		"something below it":       {profile.Profile{Mounts: []profile.Mount{{Source: filepath.Join(share, "x"), Target: "/x"}}}, false},
+		"everything":               {profile.Profile{Mounts: []profile.Mount{{Source: "/", Target: "/x"}}}, true},
+		"the workspace":            {profile.Profile{HostWorkspace: dir}, true},
+		"the workspace, read-only": {profile.Profile{HostWorkspace: dir, MountReadOnly: true}, false},
+	} {
+		if got := mounted(test.profile, share); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

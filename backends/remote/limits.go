@@ -27,12 +27,13 @@ const (
 	// removeBudget is how long the removal of what a failed Open created may
 	// take.
 	removeBudget = 60 * time.Second
-	// upgradeTimeout bounds the move to a shared socket, which is a matter of
-	// microseconds where it works.
-	upgradeTimeout = 3 * time.Second
-	// maxGuests bounds the connections to a shared socket whose proof is awaited: the
-	// worker's, and those of commands that try.
-	maxGuests = 64
+	// upgradeTimeout bounds the move to a shared socket, with the handshake there, which
+	// is a matter of microseconds where it works.
+	upgradeTimeout = 5 * time.Second
+	// maxWaiting bounds the connections to a shared socket whose proof is awaited: the
+	// worker's, and those of commands that try. maxGuests is how many may come in all.
+	maxWaiting = 64
+	maxGuests  = 4096
 	// requestTimeout bounds requests that have no timeout of their own: about
 	// processes, files and exports. Waits that were asked for come on top.
 	requestTimeout = 60 * time.Second

@@ -33,7 +33,7 @@ func meet(dir string) (*meeting, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(path, 0o666); err != nil {
+	if err := openToAll(path); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return &meeting{listener: l, offer: offer}, nil
@@ -49,28 +49,25 @@ func (m *meeting) close() error {
 }
 
 // await returns the connection of the worker, and ends the meeting. Whoever else comes,
-// even first and to say nothing, keeps nobody waiting.
+// even first and to say nothing, keeps nobody waiting: who waits longest has to go where
+// too many do, and after very many the meeting is given up.
 func (m *meeting) await(ctx context.Context) (*net.UnixConn, error) {
-	ctx, cancel := context.WithTimeout(ctx, upgradeTimeout)
 	ctx, fail := context.WithCancelCause(ctx)
 	came := make(chan *net.UnixConn)
 	var guests sync.WaitGroup
 	guests.Go(func() {
-		slots := make(chan struct{}, maxGuests)
-		for {
+		var waiting []*net.UnixConn
+		for range maxGuests {
 			conn, err := m.listener.AcceptUnix()
 			if err != nil {
 				fail(err)
 				return
 			}
-			select {
-			case slots <- struct{}{}:
-			default:
-				_ = conn.Close() // it is not known to be anybody's
-				continue
+			if waiting = append(waiting, conn); len(waiting) > maxWaiting {
+				_ = waiting[0].Close() // it is not known to be anybody's
+				waiting = waiting[1:]
 			}
 			guests.Go(func() {
-				defer func() { <-slots }()
 				if wire.CheckSocket(ctx, conn, m.offer.Nonce) == nil {
 					select {
 					case came <- conn:
@@ -81,9 +78,10 @@ func (m *meeting) await(ctx context.Context) (*net.UnixConn, error) {
 				_ = conn.Close()
 			})
 		}
+		fail(fmt.Errorf("%d others came", maxGuests))
 	})
 	defer guests.Wait()
-	defer cancel()
+	defer fail(nil)
 	select {
 	case conn := <-came:
 		if err := m.close(); err != nil {
@@ -131,6 +129,8 @@ func (e *Environment) upgrade(ctx context.Context, m *meeting, in wire.Initializ
 }
 
 func (e *Environment) overSocket(ctx context.Context, m *meeting, data wire.Initialize) (*connection, error) {
+	ctx, cancel := context.WithTimeout(ctx, upgradeTimeout)
+	defer cancel()
 	conn, err := m.await(ctx)
 	if err != nil {
 		return nil, err

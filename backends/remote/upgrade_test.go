@@ -1,10 +1,11 @@
-//go:build unix
+//go:build linux
 
 package remote
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -67,7 +68,7 @@ func TestSharedSocket(t *testing.T) {
 		{
 			name: "others come first and say nothing", caps: []string{wire.CapSocket}, used: true,
 			connect: func(t *testing.T, f *far, path, nonce string) bool {
-				for range maxGuests - 1 {
+				for range 3 * maxWaiting {
 					visitor(t, path)
 				}
 				return comeOver(t, f, path, nonce)
@@ -137,6 +138,23 @@ func TestSharedSocket(t *testing.T) {
 				t.Error("the baseline stream is still open")
 			}
 		})
+	}
+}
+
+// What has taken the socket's place by then is not opened to anybody.
+func TestOpenToAll(t *testing.T) {
+	dir := shortDir(t)
+	file, link := filepath.Join(dir, "key"), filepath.Join(dir, "s.sock")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(file, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, link, filepath.Join(dir, "gone")} {
+		if err := openToAll(path); err == nil {
+			t.Errorf("%s was opened", path)
+		}
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info, err)
 	}
 }
 

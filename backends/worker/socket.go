@@ -27,6 +27,12 @@ func (s *server) goOver(offer wire.SocketOffer) bool {
 		s.log.Info("no shared socket", "reason", err)
 		return false
 	}
+	if err := s.peers.Check(conn); err != nil {
+		<-s.slots
+		s.log.Warn("left the shared socket", "reason", err)
+		s.hangUp(conn)
+		return false
+	}
 	s.connections.Go(func() {
 		defer func() { <-s.slots }()
 		s.meet(conn, offer.Nonce)
@@ -37,11 +43,6 @@ func (s *server) goOver(offer wire.SocketOffer) bool {
 // meet serves a host that lets the worker prove what it is. The host proves itself by
 // listening where nobody else can, and then by the token.
 func (s *server) meet(conn *net.UnixConn, nonce string) {
-	if err := s.peers.Check(conn); err != nil {
-		s.log.Warn("left the shared socket", "reason", err)
-		s.hangUp(conn)
-		return
-	}
 	late := s.hangUpLate(conn)
 	err := wire.AnswerSocket(s.life, conn, nonce)
 	late.Stop()

@@ -153,8 +153,11 @@ func dockerBesideLocal(ctx context.Context, b *bench) error {
 			}
 			err = besideLocal(ctx, s, processor, func(inside string, read, readLocal func() error) error {
 				c, err := versus(ctx, quickRounds, read, readLocal)
+				if err != nil {
+					return err
+				}
 				b.add(dockerSocketWork, c.atMost("local", 3))
-				return err
+				return nil
 			})
 			if err := errors.Join(err, s.stop()); err != nil {
 				return err
