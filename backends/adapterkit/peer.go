@@ -167,12 +167,7 @@ const exitWait = time.Second
 func (p *peer) lost() error {
 	reason := p.client.Err()
 	if x, ok := p.stream.(*program.Program); ok {
-		wait := time.NewTimer(exitWait)
-		defer wait.Stop()
-		select {
-		case <-x.Exited():
-		case <-wait.C:
-		}
+		x.ExitedWithin(exitWait)
 		if err := x.Err(); err != nil {
 			return err
 		}

@@ -40,11 +40,7 @@ func (s *stream) Read(p []byte) (int, error) {
 // ended is the error at the end of the output. What the adapter said about it is
 // added by whoever shows it.
 func (s *stream) ended() error {
-	wait := time.NewTimer(exitWait)
-	defer wait.Stop()
-	select {
-	case <-s.program.Exited():
-	case <-wait.C:
+	if !s.program.ExitedWithin(exitWait) {
 		return s.failed("closed its output")
 	}
 	var exit *program.ExitError

@@ -28,7 +28,7 @@ type Options struct {
 	Dir string
 	// Stderr takes what it prints to standard error.
 	Stderr io.Writer
-	// Grace is how long it may take from the end of its input to its exit; then it
+	// Grace is how long it may take from the end of its input to its own exit; then it
 	// is killed with all its descendants.
 	Grace time.Duration
 	// LetGo is how long a Close waits after the exit for whoever else still holds the
@@ -41,7 +41,8 @@ const (
 	// drain is how long output may still be read after the exit: what is in the
 	// pipe is there at once, and nobody who kept the other end is waited for.
 	drain = 5 * time.Second
-	// stderrDrain is how long descendants that escaped may hold standard error.
+	// stderrDrain is the same of standard error, which is not there for who reads the
+	// output, but for what an error says: that waits for it.
 	stderrDrain = time.Second
 	// reap is how long the kernel may take to end what was killed.
 	reap = 5 * time.Second
@@ -72,11 +73,11 @@ type Program struct {
 	cmd     *exec.Cmd
 	tree    *tree
 	in, out *os.File
+	stderr  *stderr
 
-	exited chan struct{} // closed when state is set and nothing of it is left
+	gone   chan struct{} // closed when state is set and nothing of it is left
+	exited chan struct{} // closed after gone, when standard error has been taken
 	state  *ExitError    // nil after an exit with 0
-	// stderrHeld says that standard error was held after the exit.
-	stderrHeld bool
 
 	mu       sync.Mutex
 	over     bool // its output has ended while its input had not
@@ -100,31 +101,39 @@ func Start(o Options) (*Program, error) {
 	cmd := exec.Command(cmp.Or(o.Path, o.Argv[0])) //nolint:noctx // ended by Close
 	cmd.Args = o.Argv
 	cmd.Env, cmd.Dir = o.Env, o.Dir
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, o.Stderr
-	cmd.WaitDelay = max(stderrDrain, o.LetGo)
-	p := &Program{name: o.Argv[0], grace: o.Grace, letGo: o.LetGo, cmd: cmd, in: in, out: out, exited: make(chan struct{})}
-	p.tree, err = start(cmd)
+	cmd.Stdin, cmd.Stdout = theirIn, theirOut
+	p := &Program{name: o.Argv[0], grace: o.Grace, letGo: o.LetGo, cmd: cmd, in: in, out: out, gone: make(chan struct{}), exited: make(chan struct{})}
+	p.stderr, cmd.Stderr, err = takeStderr(o.Stderr)
+	if err == nil {
+		p.tree, err = start(cmd)
+		err = errors.Join(err, p.stderr.started())
+	}
 	err = errors.Join(err, theirIn.Close(), theirOut.Close())
 	if err != nil {
+		p.stderr.stop()
 		return nil, errors.Join(err, in.Close(), out.Close())
 	}
 	go p.wait()
 	return p, nil
 }
 
-// wait waits for the exit, and ends what of the program's group is left.
+// wait waits for the exit, ends what of the program's group is left, and has a last look
+// at standard error.
 func (p *Program) wait() {
 	defer close(p.exited)
 	err := p.tree.wait(p.cmd)
 	// A grandchild that left the group may hold the other ends.
 	_ = p.out.SetReadDeadline(time.Now().Add(drain)) // where pipes know none it stays open until Close
-	p.stderrHeld = errors.Is(err, exec.ErrWaitDelay)
-	if err == nil || errors.Is(err, exec.ErrWaitDelay) && p.cmd.ProcessState.Success() {
-		return
+	if err != nil {
+		p.state = &ExitError{Name: p.name, State: err.Error(), Asked: p.asked()}
+		if p.cmd.ProcessState != nil {
+			p.state.State = p.cmd.ProcessState.String()
+		}
 	}
-	p.state = &ExitError{Name: p.name, State: err.Error(), Asked: p.asked()}
-	if p.cmd.ProcessState != nil {
-		p.state.State = p.cmd.ProcessState.String()
+	close(p.gone)
+	p.stderr.wait(stderrDrain)
+	if p.letGo == 0 {
+		p.stderr.stop() // else Close sees whether it is held any longer
 	}
 }
 
@@ -138,14 +147,36 @@ func (p *Program) asked() bool {
 // Pid is the program's process id, which is also that of its group.
 func (p *Program) Pid() int { return p.cmd.Process.Pid }
 
-// Exited is closed when the program has exited and its group is gone.
+// Gone is closed when the program has exited and its group is gone. What it has printed
+// to standard error may not have been taken yet.
+func (p *Program) Gone() <-chan struct{} { return p.gone }
+
+// Exited is closed after Gone, when what the program has printed to standard error has
+// been taken too: within a second, if others hold that.
 func (p *Program) Exited() <-chan struct{} { return p.exited }
+
+// ExitedWithin waits for Exited, for at most limit, and reports whether the program has
+// exited, whoever holds its standard error.
+func (p *Program) ExitedWithin(limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.exited:
+	case <-timer.C:
+	}
+	select {
+	case <-p.gone:
+		return true
+	default:
+		return false
+	}
+}
 
 // Err is how the program ended: nil while it runs and after an exit with 0, else
 // an [*ExitError].
 func (p *Program) Err() error {
 	select {
-	case <-p.exited:
+	case <-p.gone:
 		if p.state != nil {
 			return p.state
 		}
@@ -174,9 +205,10 @@ func (p *Program) Write(b []byte) (int, error) { return p.in.Write(b) }
 // Close is CloseWithin the grace that the program was started with.
 func (p *Program) Close() error { return p.CloseWithin(p.grace) }
 
-// CloseWithin ends the program's input and waits until it has exited, for at most
+// CloseWithin ends the program's input and waits until it has exited itself, for at most
 // the grace; then it is killed with its descendants, and the error has [ErrKilled]
-// in its chain. Another error says that it exited badly after its input had
+// in its chain. Who holds its streams after its exit is watched beyond the grace, see
+// [Options.LetGo]. Another error says that it exited badly after its input had
 // ended. Closing again waits and returns the same.
 func (p *Program) CloseWithin(grace time.Duration) error {
 	p.closed.Do(func() {
@@ -202,6 +234,7 @@ func (p *Program) Held() []string {
 // seeHeld finds out what Held says: drained gives how reading the output ended.
 func (p *Program) seeHeld(drained <-chan error) {
 	var held []string
+	begun := time.Now()
 	timer := time.NewTimer(p.letGo)
 	defer timer.Stop()
 	select {
@@ -212,8 +245,8 @@ func (p *Program) seeHeld(drained <-chan error) {
 	case <-timer.C:
 		held = append(held, "standard output"+holders(p.out))
 	}
-	if p.stderrHeld {
-		held = append(held, "standard error")
+	if !p.stderr.wait(p.letGo - time.Since(begun)) {
+		held = append(held, "standard error"+p.stderr.holders())
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,10 +266,12 @@ func (p *Program) end(within time.Duration) error {
 		_ = p.out.Close()
 		<-ended
 	}()
+	defer p.stderr.stop()
 	grace := time.NewTimer(within)
 	defer grace.Stop()
 	select {
-	case <-p.exited:
+	case <-p.gone:
+		<-p.exited // soon
 		if p.letGo > 0 {
 			p.seeHeld(drained)
 		}
@@ -251,7 +286,8 @@ func (p *Program) end(within time.Duration) error {
 	reaping := time.NewTimer(reap)
 	defer reaping.Stop()
 	select {
-	case <-p.exited:
+	case <-p.gone:
+		<-p.exited // soon
 		return killed
 	case <-reaping.C:
 		return fmt.Errorf("%w, and does not end even so", killed)

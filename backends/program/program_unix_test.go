@@ -167,7 +167,7 @@ func TestHeld(t *testing.T) {
 		{"nobody", "cat", 10 * time.Second, false, nil},
 		{"its group", "sleep 300 & cat", 10 * time.Second, false, nil},
 		{"output", leaves("2>/dev/null"), 200 * time.Millisecond, true, []string{"standard output by pid", "cat"}},
-		{"standard error", leaves(">/dev/null"), 200 * time.Millisecond, true, []string{"standard error"}},
+		{"standard error", leaves(">/dev/null"), 200 * time.Millisecond, true, []string{"standard error by pid", "cat"}},
 		{"nobody asks", leaves(""), 0, true, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -201,5 +201,44 @@ func TestHeld(t *testing.T) {
 				t.Errorf("it says %q", held)
 			}
 		})
+	}
+}
+
+// TestGraceIsForItself: a program that exits in time is not killed, nor is its exit told
+// any later, for what others do with the standard error that it has left them; which is
+// told.
+func TestGraceIsForItself(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	script := "setsid sh -c 'exec cat <" + pipe + "' </dev/null >/dev/null & exec cat"
+	const grace = 10 * time.Second
+	p, err := Start(Options{Argv: []string{"sh", "-c", script}, Stderr: new(Tail), Grace: grace, LetGo: 2 * grace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close()
+	closed := make(chan error, 1)
+	go func() { closed <- p.Close() }()
+	select {
+	case <-p.Gone():
+	case err := <-closed:
+		t.Fatalf("its exit was not seen before its standard error ended: closed with %v", err)
+	}
+	if !p.ExitedWithin(time.Nanosecond) || p.Err() != nil {
+		t.Errorf("it has exited, and that is not told: %v", p.Err())
+	}
+	holder.Close()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if held := p.Held(); len(held) != 0 {
+		t.Errorf("it says %q", held)
 	}
 }

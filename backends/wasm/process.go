@@ -292,16 +292,12 @@ func (p *engineProcess) prepare(ctx context.Context, r *running) error {
 
 // died is the error of a call that the engine died over.
 func (r *running) died(err error) error {
-	wait := time.NewTimer(exitWait)
-	defer wait.Stop()
 	how := "it does not answer any more"
-	select {
-	case <-r.program.Exited():
+	if r.program.ExitedWithin(exitWait) {
 		how = "it ended by itself"
 		if exit := r.program.Err(); exit != nil {
 			how = exit.Error()
 		}
-	case <-wait.C:
 	}
 	text := r.said.String()
 	if strings.Contains(text, "out of memory") || strings.Contains(text, "cannot allocate memory") {

@@ -164,7 +164,18 @@ func (c *child) Held() []string { return c.held }
 
 func (c *child) Write(b []byte) (int, error) { return c.in.Write(b) }
 
-func (c *child) Exited() <-chan struct{} { return c.exited }
+func (c *child) Gone() <-chan struct{} { return c.exited }
+
+func (c *child) ExitedWithin(limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-c.exited:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
 
 func (c *child) Err() error {
 	select {

@@ -118,7 +118,8 @@ type event struct {
 // [program.Program].
 type started interface {
 	io.ReadWriter
-	Exited() <-chan struct{}
+	Gone() <-chan struct{}
+	ExitedWithin(limit time.Duration) bool
 	Err() error
 	CloseWithin(grace time.Duration) error
 	Held() []string

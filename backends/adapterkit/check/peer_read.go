@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/caisson-dev/caisson/backends/program"
 	"github.com/caisson-dev/caisson/backends/wire"
@@ -127,11 +126,7 @@ func (p *peer) over() string {
 	if why := p.spoilt(); why != "" {
 		return why
 	}
-	timer := time.NewTimer(exiting)
-	defer timer.Stop()
-	select {
-	case <-p.program.Exited():
-	case <-timer.C:
+	if !p.program.ExitedWithin(exiting) {
 		return "it closed its output, and runs on"
 	}
 	var exit *program.ExitError

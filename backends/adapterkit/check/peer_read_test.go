@@ -13,7 +13,8 @@ import (
 type prints struct{ io.Reader }
 
 func (prints) Write(p []byte) (int, error)       { return len(p), nil }
-func (prints) Exited() <-chan struct{}           { return nil }
+func (prints) Gone() <-chan struct{}             { return nil }
+func (prints) ExitedWithin(time.Duration) bool   { return false }
 func (prints) Err() error                        { return nil }
 func (prints) CloseWithin(_ time.Duration) error { return nil }
 func (prints) Held() []string                    { return nil }

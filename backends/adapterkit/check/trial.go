@@ -294,7 +294,7 @@ func (t *trial) ends(p *peer, why string) {
 	timer := time.NewTimer(t.Ending)
 	defer timer.Stop()
 	select {
-	case <-p.program.Exited():
+	case <-p.program.Gone(): // who holds its streams is another clause's
 	case <-timer.C:
 		t.broken("%s: it must exit, and has not within %v", why, t.Ending)
 	case <-t.ctx.Done():
