@@ -88,7 +88,7 @@ func New(o Options) (*Manager, error) {
 	if o.Sink == nil {
 		o.Sink = discard{}
 	}
-	st, err := store.Open(o.StateDir)
+	st, err := store.Open(o.StateDir, o.Log)
 	if err != nil {
 		return nil, tool.Errorf(tool.Internal, "the state directory %s cannot be used: %w", o.StateDir, err).
 			WithPath(o.StateDir).WithHint("Make it a directory that you can write to, or choose another one.")

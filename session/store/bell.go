@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -10,15 +12,40 @@ import (
 // for that, where to watch each session's would take a watch of the system for each.
 func (s *Store) Bell() string { return filepath.Join(s.dir, "bell") }
 
-// Ring writes the bell. What was done is done: that nobody hears of it is no failure.
+// errNoBell is what stands in the place of the bell and is no file.
+var errNoBell = errors.New("it is not a regular file")
+
+// Ring writes the bell. What was done is done: that nobody hears of it is no failure, and
+// is told once. What cannot be written in its place, such as what root has made or a link,
+// is removed for a new one: the directory is the user's alone.
 func (s *Store) Ring() {
-	if info, err := os.Lstat(s.Bell()); err == nil && !info.Mode().IsRegular() {
-		return // to open a pipe would wait for its reader
+	err := ring(s.Bell())
+	if errors.Is(err, errNoBell) || errors.Is(err, fs.ErrPermission) {
+		if err = os.Remove(s.Bell()); err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = ring(s.Bell())
+		}
 	}
-	f, err := os.OpenFile(s.Bell(), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
-		return
+		s.mute.Do(func() {
+			s.log.Warn("other services are not told what becomes of sessions", "bell", s.Bell(), "error", err)
+		})
 	}
-	_, _ = f.WriteAt([]byte{'\n'}, 0) // one byte, the same one: a full disk has room for it
-	_ = f.Close()
+}
+
+func ring(bell string) error {
+	f, err := os.OpenFile(bell, os.O_WRONLY|os.O_CREATE|bellFlags, 0o600)
+	if err != nil {
+		if there, e := os.Lstat(bell); e == nil && !there.Mode().IsRegular() {
+			return errNoBell
+		}
+		return err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNoBell
+	}
+	if err == nil {
+		_, err = f.WriteAt([]byte{'\n'}, 0) // one byte, the same one: a full disk has room for it
+	}
+	return errors.Join(err, f.Close())
 }

@@ -76,12 +76,15 @@ func (s *Store) LockSession(ctx context.Context, id string) (*Lock, error) {
 }
 
 // Owner says which process has the session's lock: 0 for none, and while its owner is
-// not known yet. What a service that was killed has left of its lock is taken away.
+// not known yet. What a service that was killed has left of its lock is taken away, where
+// that can be written.
 func (s *Store) Owner(id string) (pid int, err error) {
 	if err := CheckID(id); err != nil {
 		return 0, err
 	}
-	f, err := os.OpenFile(s.session(id, "lock"), os.O_RDWR, 0)
+	file := s.session(id, "lock")
+	// Only for reading: the directory may be one that this service cannot write to.
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
@@ -92,11 +95,16 @@ func (s *Store) Owner(id string) (pid int, err error) {
 	if pid = owner(f); pid == 0 {
 		return 0, nil // which was given up: to try it might be in somebody's way
 	}
-	free, err := tryLock(f)
+	free, err := tryShared(f)
 	if err != nil || !free {
 		return pid, err
 	}
-	return 0, errors.Join(f.Truncate(0), unlock(f))
+	// Where it cannot be taken away, whoever looks next finds out again. The lock that is
+	// held keeps everybody from signing meanwhile.
+	if current(f, file) {
+		_ = os.Truncate(file, 0)
+	}
+	return 0, unlock(f)
 }
 
 // gone reports whether there is no such process. What is left of its lock is held by a

@@ -16,6 +16,9 @@ const permissionsMatter = true
 // movesOpenFiles says that a directory can be moved while a file in it is open.
 const movesOpenFiles = true
 
+// bellFlags keep an open from following a link, and from waiting for the reader of a pipe.
+const bellFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
 // syncDir makes renames and removals in the directory survive a crash.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
@@ -26,9 +29,15 @@ func syncDir(dir string) error {
 }
 
 // tryLock takes the file's lock. It reports false when somebody has it.
-func tryLock(f *os.File) (bool, error) {
+func tryLock(f *os.File) (bool, error) { return flock(f, unix.LOCK_EX) }
+
+// tryShared is tryLock for whoever only looks: others may look at once, and the file need
+// not be open for writing.
+func tryShared(f *os.File) (bool, error) { return flock(f, unix.LOCK_SH) }
+
+func flock(f *os.File, how int) (bool, error) {
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
 		switch {
 		case err == nil:
 			return true, nil

@@ -15,6 +15,9 @@ const permissionsMatter = false
 // is open.
 const movesOpenFiles = false
 
+// bellFlags are none: links need rights there that users do not have.
+const bellFlags = 0
+
 // syncDir does nothing: Windows has no way to sync a directory, and NTFS
 // journals its entries.
 func syncDir(string) error { return nil }
@@ -24,8 +27,14 @@ func syncDir(string) error { return nil }
 const lockOffset = 1 << 30
 
 // tryLock takes the file's lock. It reports false when somebody has it.
-func tryLock(f *os.File) (bool, error) {
-	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
+func tryLock(f *os.File) (bool, error) { return lockByte(f, windows.LOCKFILE_EXCLUSIVE_LOCK) }
+
+// tryShared is tryLock for whoever only looks: others may look at once, and the file need
+// not be open for writing.
+func tryShared(f *os.File) (bool, error) { return lockByte(f, 0) }
+
+func lockByte(f *os.File, how uint32) (bool, error) {
+	err := windows.LockFileEx(windows.Handle(f.Fd()), how|windows.LOCKFILE_FAIL_IMMEDIATELY,
 		0, 1, 0, &windows.Overlapped{Offset: lockOffset})
 	switch {
 	case err == nil:

@@ -27,10 +27,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -136,11 +138,15 @@ type Environment struct {
 type Store struct {
 	dir string
 	id  string
+
+	log  *slog.Logger
+	mute sync.Once // that the bell cannot be written is told
 }
 
-// Open opens the store in the directory, which is created when it is missing.
-func Open(dir string) (*Store, error) {
-	s := &Store{dir: dir}
+// Open opens the store in the directory, which is created when it is missing. The log is
+// told what fails nobody.
+func Open(dir string, log *slog.Logger) (*Store, error) {
+	s := &Store{dir: dir, log: log}
 	for _, d := range []string{dir, s.sessions(), s.environments()} {
 		if err := PrivateDir(d); err != nil {
 			return nil, err
@@ -477,18 +483,17 @@ func writeJSON(file string, v any) error {
 
 // readFile reads a regular file of at most maxRecord bytes.
 func readFile(file string) ([]byte, error) {
-	info, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	// Before it is opened: opening a pipe would wait for its writer.
-	if !info.Mode().IsRegular() || info.Size() > maxRecord {
-		return nil, &BrokenError{file, fmt.Errorf("it is not a file of at most %d bytes", maxRecord)}
-	}
-	f, err := os.Open(file)
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxRecord {
+		return nil, &BrokenError{file, fmt.Errorf("it is not a file of at most %d bytes", maxRecord)}
+	}
 	return io.ReadAll(io.LimitReader(f, maxRecord))
 }

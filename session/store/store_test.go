@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 // hold locks the session of the store, says so, and waits for its end.
 func hold(arg string) {
 	dir, id, _ := strings.Cut(arg, "|")
-	s, err := Open(dir)
+	s, err := Open(dir, slog.New(slog.DiscardHandler))
 	if err == nil {
 		_, err = s.LockSession(context.Background(), id)
 	}
@@ -51,7 +52,7 @@ func hold(arg string) {
 
 func open(t *testing.T) *Store {
 	t.Helper()
-	s, err := Open(filepath.Join(t.TempDir(), "state"))
+	s, err := Open(filepath.Join(t.TempDir(), "state"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +147,7 @@ func TestOpenClosesADirectoryToOthers(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir); err != nil {
+	if _, err := Open(dir, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
@@ -156,7 +157,7 @@ func TestOpenClosesADirectoryToOthers(t *testing.T) {
 
 func TestStoreID(t *testing.T) {
 	s := open(t)
-	again, err := Open(s.dir)
+	again, err := Open(s.dir, s.log)
 	if err != nil || len(s.ID()) != 32 || again.ID() != s.ID() {
 		t.Errorf("%q and then %q, %v", s.ID(), again.ID(), err)
 	}
@@ -167,7 +168,7 @@ func TestStoreID(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.dir, "store.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(s.dir); !errors.As(err, &broken) {
+	if _, err := Open(s.dir, s.log); !errors.As(err, &broken) {
 		t.Errorf("a torn id: %v", err)
 	}
 }
@@ -258,7 +259,7 @@ func TestCrashDuringReplacement(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(left, "state"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(s.dir); err != nil {
+	if _, err := Open(s.dir, s.log); err != nil {
 		t.Error(err)
 	}
 	for _, gone := range []string{left, s.session("half")} {
