@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/cgroup"
 )
 
 // A command that was killed while the kernel has ended something for want of memory is
@@ -94,27 +95,12 @@ func TestOutOfMemoryAfterAll(t *testing.T) {
 }
 
 func TestOOMFile(t *testing.T) {
-	const (
-		first = "36 25 0:31 %s /sys/fs/cgroup/memory ro,nosuid - cgroup cgroup rw,memory\n"
-		cpu   = "35 25 0:30 / /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu\n"
-		both  = "37 25 0:32 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
-		v2    = "30 24 0:26 / /sys/fs/cgroup ro,nosuid shared:4 - cgroup2 cgroup rw,nsdelegate\n"
-	)
-	v1 := func(root string) string { return cpu + both + strings.Replace(first, "%s", root, 1) }
-	for name, test := range map[string]struct{ groups, mounts, want string }{
-		"version 1":                  {"5:cpu:/x\n4:memory:/docker/abc\n0::/\n", v1("/"), "/sys/fs/cgroup/memory/docker/abc/memory.oom_control"},
-		"version 1 in a container":   {"4:cpuset,memory:/docker/abc\n0::/\n", v1("/docker/abc"), "/sys/fs/cgroup/memory/memory.oom_control"},
-		"version 1, another's mount": {"4:memory:/docker/abcdef\n", v1("/docker/abc"), ""},
-		"version 2 in a container":   {"0::/\n", v2, "/sys/fs/cgroup/memory.events"},
-		"version 2":                  {"0::/user.slice/a.scope\n", v2, "/sys/fs/cgroup/user.slice/a.scope/memory.events"},
-		"version 2 outside":          {"0::/../other\n", v2, ""},
-		"memory in version 1 only":   {"4:memory:/a\n0::/b\n", v2, ""},
-		"no mount":                   {"0::/\n", cpu, ""},
-		"nothing":                    {"", "", ""},
-		"damaged":                    {"0\n::\n", "1 2\n - \n", ""},
+	for want, group := range map[string]cgroup.Group{
+		"/sys/fs/cgroup/memory/docker/abc/memory.oom_control": {Dir: "/sys/fs/cgroup/memory/docker/abc", Top: "/sys/fs/cgroup/memory", First: true},
+		"/sys/fs/cgroup/user.slice/memory.events":             {Dir: "/sys/fs/cgroup/user.slice", Top: "/sys/fs/cgroup"},
 	} {
-		if got := oomFile(test.groups, test.mounts); got != test.want {
-			t.Errorf("%s: %q, want %q", name, got, test.want)
+		if got := oomFile(group); got != want {
+			t.Errorf("%+v: %q, want %q", group, got, want)
 		}
 	}
 	for text, want := range map[string]int{
