@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -24,7 +25,7 @@ const (
 
 // Options are what a store may be given; the zero value will do.
 type Options struct {
-	// Log is told of records that cannot be read; nil discards.
+	// Log is told of records that cannot be read, and what fails nobody; nil discards.
 	Log *slog.Logger
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -37,6 +38,7 @@ type Store struct {
 	dir  string
 	log  *slog.Logger
 	now  func() time.Time
+	mute sync.Once // that the bell cannot be written is told
 }
 
 // Open opens the store in the directory, which is made, private to the user,

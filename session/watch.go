@@ -3,9 +3,11 @@ package session
 import (
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -80,20 +82,25 @@ func (w *watch) concerns(name string) bool {
 }
 
 // content is a hash of the file, or what is wrong with reading it. What is no
-// configuration in any case, such as a pipe, is not opened: that may wait, or
+// configuration in any case, such as a pipe, is not read: that may wait, or
 // never end.
 func (w *watch) content() string {
 	if w.file == "" {
 		return ""
 	}
-	info, err := os.Stat(w.file)
+	f, err := os.OpenFile(w.file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
 		return err.Error()
 	}
 	if !info.Mode().IsRegular() || info.Size() > config.MaxFile {
 		return fmt.Sprint(info.Mode(), info.Size(), info.ModTime())
 	}
-	raw, err := os.ReadFile(w.file)
+	raw, err := io.ReadAll(io.LimitReader(f, config.MaxFile+1))
 	if err != nil {
 		return err.Error()
 	}

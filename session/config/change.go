@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,7 +131,13 @@ func unwritten(path string, err error) error {
 // was read.
 func replace(path string, before, text []byte) (err error) {
 	mode := os.FileMode(0o600)
-	now, err := os.ReadFile(path)
+	var now []byte
+	old, info, err := openRegular(func(flags int) (*os.File, error) { return os.OpenFile(path, flags, 0) })
+	if err == nil {
+		mode = info.Mode().Perm()
+		now, err = io.ReadAll(io.LimitReader(old, MaxFile+1))
+		err = errors.Join(err, old.Close())
+	}
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -138,12 +145,6 @@ func replace(path string, before, text []byte) (err error) {
 		}
 	case err != nil:
 		return &Error{File: path, Message: reason(err)}
-	default:
-		info, err := os.Stat(path)
-		if err != nil {
-			return &Error{File: path, Message: reason(err)}
-		}
-		mode = info.Mode().Perm()
 	}
 	if !bytes.Equal(now, before) {
 		return &Error{File: path, Message: "somebody else has just changed it", Hint: "It is as they left it: try again."}

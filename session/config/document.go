@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -39,7 +41,7 @@ type document struct {
 
 // read parses the file. A file that is not there gives nil and no error.
 func read(name string) (*document, *Error) {
-	info, err := os.Stat(name)
+	f, _, err := openRegular(func(flags int) (*os.File, error) { return os.OpenFile(name, flags, 0) })
 	if errors.Is(err, os.ErrNotExist) {
 		link := dangling(name)
 		if link == "" {
@@ -47,19 +49,34 @@ func read(name string) (*document, *Error) {
 		}
 		err = fmt.Errorf("cannot be read: the link %s leads nowhere", link)
 	}
-	if err == nil && !info.Mode().IsRegular() {
-		// Opening a pipe would wait for its writer.
-		err = errors.New("is not a regular file")
-	}
-	if err != nil {
-		return nil, &Error{File: name, Message: reason(err)}
-	}
-	f, err := os.Open(name)
 	if err != nil {
 		return nil, &Error{File: name, Message: reason(err)}
 	}
 	defer f.Close()
 	return parseFile(name, f)
+}
+
+// errNoFile is what can be opened and is no configuration.
+var errNoFile = errors.New("is not a regular file")
+
+// openRegular opens a file for reading, by the flags that it gives, and judges what was
+// opened: what its name stands for may be another file a moment later.
+func openRegular(open func(flags int) (*os.File, error)) (*os.File, fs.FileInfo, error) {
+	f, err := open(os.O_RDONLY | syscall.O_NONBLOCK) // a pipe would block
+	if errors.Is(err, syscall.ENXIO) {
+		err = errNoFile // a socket
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNoFile
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
 }
 
 // parseFile parses an open file, whose name stands for it in errors.

@@ -99,24 +99,20 @@ func readProject(folder string) (d *document, linked bool, failed *Error) {
 		return fail("%s", reason(err))
 	}
 	linked = there.Mode()&fs.ModeSymlink != 0
-	info, err := root.Stat(ProjectFile)
+	f, opened, err := openRegular(func(flags int) (*os.File, error) { return root.OpenFile(ProjectFile, flags, 0) })
 	switch {
+	case errors.Is(err, errNoFile):
+		return fail("%s", reason(err))
 	case linked && errors.Is(err, fs.ErrNotExist):
 		return fail("cannot be read: the link %s leads nowhere", name)
-	case linked && err != nil:
+	case linked && err != nil && !errors.Is(err, fs.ErrPermission):
 		return fail("is a link that does not lead to a file of the folder, by a relative path, and is not followed")
 	case err != nil:
-		return fail("%s", reason(err))
-	case !info.Mode().IsRegular():
-		return fail("is not a regular file") // to open a pipe would wait for its writer
-	}
-	f, err := root.Open(ProjectFile)
-	if err != nil {
 		return fail("%s", reason(err))
 	}
 	defer f.Close()
 	// One that has been replaced meanwhile may be a link now.
-	if opened, err := f.Stat(); err != nil || !os.SameFile(there, opened) {
+	if !os.SameFile(there, opened) {
 		linked = true
 	}
 	d, failed = parseFile(name, f)
