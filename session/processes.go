@@ -201,10 +201,10 @@ func (m *Manager) ResizeProcess(ctx context.Context, id, process string, size to
 }
 
 // SignalProcess sends a signal by name, such as "SIGINT" or "int", to the
-// process group.
+// process group, or does what its terminal does for a key, such as "^C".
 func (m *Manager) SignalProcess(ctx context.Context, id, process, signal string) (Process, error) {
 	name := strings.ToUpper(signal)
-	if !strings.HasPrefix(name, "SIG") {
+	if !strings.HasPrefix(name, "SIG") && !strings.HasPrefix(name, "^") {
 		name = "SIG" + name
 	}
 	return m.one(ctx, id, process, use{}, func(ctx context.Context, p backends.Processes, theirs string) (tool.Process, error) {

@@ -128,7 +128,7 @@ func (Encoding) Values() []Encoding { return []Encoding{EncodingUTF8, EncodingBa
 type ProcessSignalParams struct {
 	SessionID string `json:"sessionId"`
 	ProcessID string `json:"processId"`
-	// Signal is a name such as "SIGINT".
+	// Signal is a name such as "SIGINT", or a key of its terminal such as "^C".
 	Signal string `json:"signal"`
 }
 

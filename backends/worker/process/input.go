@@ -18,11 +18,18 @@ type input struct {
 
 	mu     sync.Mutex
 	w      *os.File
-	polled bool // w can be waited for
+	polled bool                                  // w can be waited for
+	under  map[*context.CancelCauseFunc]struct{} // the writes that are under way or wait
+
+	overtaking sync.Mutex // held from an overtake to its end
+	cut        bool       // an overtake is under way: a write that comes is given up; guarded by mu
 }
 
 func newInput(w *os.File, tty bool) *input {
-	in := &input{turn: make(chan struct{}, 1), w: w, tty: tty, polled: tty}
+	in := &input{
+		turn: make(chan struct{}, 1), w: w, tty: tty, polled: tty,
+		under: map[*context.CancelCauseFunc]struct{}{},
+	}
 	in.turn <- struct{}{}
 	return in
 }
@@ -56,12 +63,17 @@ const endOfFile = 0x04
 
 // write writes all of data, or what goes until ctx ends.
 func (in *input) write(ctx context.Context, data []byte) (int, error) {
+	ctx, end := in.begin(ctx)
+	defer end()
 	select {
 	case <-in.turn:
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
 	defer func() { in.turn <- struct{}{} }()
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx) // also where its turn came at the same time
+	}
 	w, err := in.file()
 	if err != nil {
 		return 0, err
@@ -84,9 +96,45 @@ func (in *input) write(ctx context.Context, data []byte) (int, error) {
 	return n, err
 }
 
+// begin is the context of a write that can be overtaken until end is called.
+func (in *input) begin(ctx context.Context) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.under[&cancel] = struct{}{}
+	if in.cut {
+		cancel(errOvertaken)
+	}
+	return ctx, func() {
+		in.mu.Lock()
+		delete(in.under, &cancel)
+		in.mu.Unlock()
+		cancel(nil)
+	}
+}
+
+// overtake gives up all writes that are not done, and lets nobody write until over is called.
+func (in *input) overtake() (over func()) {
+	in.overtaking.Lock()
+	in.mu.Lock()
+	in.cut = true
+	for cancel := range in.under {
+		(*cancel)(errOvertaken)
+	}
+	in.mu.Unlock()
+	<-in.turn // whoever has it is giving up
+	return func() {
+		in.mu.Lock()
+		in.cut = false
+		in.mu.Unlock()
+		in.turn <- struct{}{}
+		in.overtaking.Unlock()
+	}
+}
+
 // Write writes data, at most [MaxWriteBytes], to the process's stdin and waits
 // until it is taken, at most [MaxWriteWait]. When that or ctx ends first, the
-// error says how much was written.
+// error says how much was written; so it does of one that an interrupt overtakes.
 func (m *Manager) Write(ctx context.Context, id string, data []byte) (tool.Process, error) {
 	p, err := m.find(id)
 	if err != nil {
@@ -111,6 +159,8 @@ func (m *Manager) Write(ctx context.Context, id string, data []byte) (tool.Proce
 		}
 		e.Err = err
 		return p.snapshot(), e
+	case errors.Is(err, errOvertaken):
+		return p.snapshot(), tool.Errorf(tool.Cancelled, "process %s took %d of %d bytes: %w", id, n, len(data), err)
 	default:
 		return p.snapshot(), tool.Errorf(tool.InvalidParams, "process %s took %d of %d bytes: its input is closed: %w", id, n, len(data), err)
 	}

@@ -2,9 +2,11 @@ package process
 
 import "golang.org/x/sys/unix"
 
-// dropTyped drops what was typed and not read, unless the terminal is set up to keep it. It
-// is of no use to whoever asks, and a shell would run it after the job that is interrupted.
-// What cannot be dropped is read, as before an interrupt that nothing was typed before.
+const getTermios = unix.TCGETS
+
+// dropTyped drops what was typed and not read. It is of no use to whoever asks, and a shell
+// would run it after the job that is interrupted. What cannot be dropped is read, as before
+// an interrupt that nothing was typed before.
 func dropTyped(master int) {
 	flags := unix.O_RDWR | unix.O_NOCTTY | unix.O_CLOEXEC
 	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, uintptr(flags))
@@ -13,9 +15,6 @@ func dropTyped(master int) {
 	}
 	slave := int(fd)
 	defer unix.Close(slave)
-	if set, err := unix.IoctlGetTermios(slave, unix.TCGETS); err != nil || set.Lflag&unix.NOFLSH != 0 {
-		return
-	}
 	_ = unix.IoctlSetInt(master, unix.TCFLSH, unix.TCOFLUSH) // on its way there
 	_ = unix.IoctlSetInt(slave, unix.TCFLSH, unix.TCIFLUSH)  // and there
 }

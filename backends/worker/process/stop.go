@@ -130,25 +130,31 @@ func (p *proc) signal(s syscall.Signal) error {
 }
 
 // Signal sends a signal by name ("SIGINT") to the process group; what a terminal has keys
-// for goes to the group in its foreground, as from the key.
+// for goes to the group in its foreground. The name of a key ("^C") does what the terminal
+// does for it, which is nothing and an error of kind unsupported where that is no signal.
 func (m *Manager) Signal(_ context.Context, id, signal string) (tool.Process, error) {
 	p, err := m.find(id)
 	if err != nil {
 		return tool.Process{}, err
+	}
+	if key, ok := keyOf(signal); ok {
+		return p.told(p.press(signal, key), signal)
 	}
 	s, ok := signalNumber(signal)
 	if !ok {
 		return p.snapshot(), tool.Errorf(tool.InvalidParams, "there is no signal %q", signal).WithPath("signal").
 			WithHint("use a name such as SIGINT, SIGTERM, SIGHUP or SIGKILL")
 	}
-	if err := p.signal(s); err != nil {
-		var known *tool.Error
-		if !errors.As(err, &known) {
-			err = tool.Errorf(tool.Internal, "send %s to process %s: %w", signal, id, err)
-		}
-		return p.snapshot(), err
+	return p.told(p.interrupt(s), signal)
+}
+
+// told is the answer to whoever asked for the signal.
+func (p *proc) told(err error, signal string) (tool.Process, error) {
+	var known *tool.Error
+	if err != nil && !errors.As(err, &known) {
+		err = tool.Errorf(tool.Internal, "send %s to process %s: %w", signal, p.id, err)
 	}
-	return p.snapshot(), nil
+	return p.snapshot(), err
 }
 
 // Resize sets the size of the process's terminal.

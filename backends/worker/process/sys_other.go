@@ -30,6 +30,8 @@ func awaitEnd(int, int) error                       { return errors.ErrUnsupport
 func reap(int) (int, string, error)                 { return -1, "", errors.ErrUnsupported }
 func signalNumber(string) (syscall.Signal, bool)    { return 0, false }
 func signalJob(*os.File, int, syscall.Signal) error { return errors.ErrUnsupported }
+func signalOfKey(*os.File, byte) syscall.Signal     { return 0 }
+func dropsTyped(*os.File, syscall.Signal) bool      { return false }
 func signalGroup(int, syscall.Signal) error         { return errors.ErrUnsupported }
 func signalExactly(procInfo, syscall.Signal) error  { return errors.ErrUnsupported }
 func resume(procInfo)                               {}

@@ -779,7 +779,7 @@ export interface ProcessResult {
 export interface ProcessSignalParams {
   sessionId: string;
   processId: string;
-  /** signal is a name such as "SIGINT". */
+  /** signal is a name such as "SIGINT", or a key of its terminal such as "^C". */
   signal: string;
 }
 
