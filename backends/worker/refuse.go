@@ -12,11 +12,19 @@ import (
 )
 
 // errRefused is what a peer is told that may not connect, and why, unless it may be a
-// command: that one is to learn nothing from what it is taken for.
+// command: that one is to learn nothing from what it is taken for. What says nothing
+// against the peer may be over at its next try.
 func errRefused(why error) error {
-	e := tool.Errorf(tool.Denied, "the worker refused the connection")
-	if !errors.Is(why, endpoint.ErrCommand) {
-		e = tool.Errorf(tool.Denied, "the worker refused the connection: %w", why)
+	const refused = "the worker refused the connection"
+	e := tool.Errorf(tool.Denied, "%s: %w", refused, why)
+	switch {
+	case errors.Is(why, endpoint.ErrCommand):
+		e = tool.Errorf(tool.Denied, refused)
+	case errors.Is(why, endpoint.ErrForeign):
+	default:
+		e = tool.Errorf(tool.BackendUnavailable, "%s, since it could not see whose it is: %w", refused, why)
+		e.Retryable = true
+		return e.WithHint("try again; if it happens again, look at the worker.log, beside the session's records in the environment")
 	}
 	return e.WithHint("what a command of a session has started may not connect to a worker; " +
 		"what this one has seen is in its worker.log, beside the session's records in the environment")

@@ -5,25 +5,33 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
 )
 
-// Why it is refused is told to whoever cannot be a command, and to nobody else.
+// Why it is refused is told to whoever cannot be a command, and to nobody else. Nobody
+// has to give up for what is over soon.
 func TestRefusalsTellWhy(t *testing.T) {
-	for why, told := range map[error]bool{
-		errors.New("process 7 belongs to user 8"):                    true,
-		fmt.Errorf("%w: process 7 is confined", endpoint.ErrCommand): false,
+	for why, want := range map[error]struct {
+		kind  tool.Kind
+		told  bool
+		again bool
+	}{
+		fmt.Errorf("process 7 belongs to user 8: %w", endpoint.ErrForeign): {tool.Denied, true, false},
+		fmt.Errorf("%w: process 7 is confined", endpoint.ErrCommand):       {tool.Denied, false, false},
+		errors.New("process 7 has ended"):                                  {tool.BackendUnavailable, true, true},
+		fmt.Errorf("ancestors of process 7: %w", syscall.EMFILE):           {tool.BackendUnavailable, true, true},
 	} {
 		e, ok := errors.AsType[*tool.Error](errRefused(why))
-		if !ok || e.Kind != tool.Denied || e.Retryable || !strings.Contains(e.Hint, "worker.log") {
-			t.Errorf("%+v", e)
+		if !ok || e.Kind != want.kind || e.Retryable != want.again || !strings.Contains(e.Hint, "worker.log") {
+			t.Errorf("%v: %+v", why, e)
+			continue
 		}
-		if all := e.Error() + e.Hint; strings.Contains(all, "process 7") != told {
+		if all := e.Error() + e.Hint; strings.Contains(all, "process 7") != want.told {
 			t.Errorf("%v is told as %s", why, all)
 		}
 	}
@@ -33,7 +41,8 @@ func TestRefusalsTellWhy(t *testing.T) {
 func TestRefusalsAreBounded(t *testing.T) {
 	s := newServer(t.Context(), Options{}.withDefaults())
 	defer s.end(nil)
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(t.TempDir(), "s")})
+	t.Chdir(t.TempDir()) // whose whole path may be too long for a socket
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func (p *Peers) Check(c *net.UnixConn) error {
 		return nil
 	}
 	if cred.Uid != 0 && int(cred.Uid) != os.Geteuid() {
-		return fmt.Errorf("process %d belongs to user %d", cred.Pid, cred.Uid)
+		return judged{fmt.Errorf("process %d belongs to user %d", cred.Pid, cred.Uid), ErrForeign}
 	}
 	if err := p.checkProcess(int(cred.Pid)); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (p *Peers) Check(c *net.UnixConn) error {
 	case errors.Is(pidfdErr, unix.ENOPROTOOPT):
 		return nil // before Linux 6.5
 	default:
-		return fmt.Errorf("process %d has gone: %w", cred.Pid, pidfdErr)
+		return fmt.Errorf("whether process %d is still there: %w", cred.Pid, pidfdErr)
 	}
 }
 
@@ -200,19 +200,15 @@ func (p *Peers) checkProcess(pid int) error {
 	// Without no_new_privs nothing above it has that, hidden or not: it is below no
 	// confined command, whose orphans lose nothing of it.
 	if top := peer[len(peer)-1]; top.hidden && nnp && !slices.Contains(own, top) {
-		return commandError{hiddenError(pid, top)}
+		return judged{hiddenError(pid, top), ErrCommand}
 	}
 	return nil
 }
 
-// commandError is an ErrCommand with words of its own.
-type commandError struct{ error }
-
-func (e commandError) Is(target error) bool { return target == ErrCommand }
-func (e commandError) Unwrap() error        { return e.error }
-
 // command is an error that is an [ErrCommand] too.
-func command(format string, args ...any) error { return commandError{fmt.Errorf(format, args...)} }
+func command(format string, args ...any) error {
+	return judged{fmt.Errorf(format, args...), ErrCommand}
+}
 
 // hiddenError says that it is not known who has started a process.
 func hiddenError(pid int, top process) error {
@@ -260,11 +256,15 @@ func walk(pid int) ([]process, error) {
 			return nil, fmt.Errorf("more than %d", maxDepth)
 		}
 		p, err := readProcess(pid)
-		if errors.Is(err, fs.ErrNotExist) && len(chain) > 0 {
-			switch kill := unix.Kill(pid, 0); {
+		if hides(err) {
+			kill := unix.Kill(pid, 0)
+			switch {
+			case kill != nil && !errors.Is(kill, unix.EPERM): // it has ended
+			case len(chain) == 0:
+				return nil, judged{err, ErrForeign}
 			case kill == nil:
 				return append(chain, process{pid: pid, hidden: true}), nil
-			case errors.Is(kill, unix.EPERM):
+			default:
 				return chain, nil
 			}
 		}
@@ -282,6 +282,12 @@ func walk(pid int) ([]process, error) {
 // above it but what its worker has too: no_new_privs keeps it from becoming somebody
 // else. Neither does it show those of the user that may not be looked into: the ssh
 // server of a login, which was root's before, and whatever hides on purpose.
+
+// hides reports whether err is what /proc says of a process that it hides. What stands
+// there of one that has ended is the same with hidepid=2.
+func hides(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
+}
 
 func readProcess(pid int) (process, error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

@@ -29,6 +29,7 @@ import (
 //	confined SOCKET OUT the same with no_new_privs
 //	no-new-privs PART…  plays a part with no_new_privs
 //	hide PART…          is what /proc may hide, and has a child play a part
+//	hidden PART…        plays a part, and is what /proc may hide
 func TestMain(m *testing.M) {
 	if isPart() {
 		if err := play(os.Args[2], os.Args[3:]); err != nil {
@@ -64,6 +65,11 @@ func play(name string, args []string) error {
 		return dialAndTell(args[0], args[1])
 	case "no-new-privs":
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return err
+		}
+		return play(args[0], args[1:])
+	case "hidden":
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 			return err
 		}
 		return play(args[0], args[1:])
@@ -121,8 +127,11 @@ func serve(path string, reaper bool) error {
 			told := "welcome"
 			if err := peers.Check(c); err != nil {
 				told = err.Error()
-				if errors.Is(err, ErrCommand) {
+				switch {
+				case errors.Is(err, ErrCommand):
 					told = "a command: " + told
+				case errors.Is(err, ErrForeign):
+					told = "foreign: " + told
 				}
 			}
 			fmt.Fprint(c, told)
@@ -267,6 +276,76 @@ func TestPeers(t *testing.T) {
 		if !strings.Contains(c.told, c.want) || c.want != "welcome" && !strings.HasPrefix(c.told, "a command: ") {
 			t.Errorf("%s was told %q, want %q", c.name, c.told, c.want)
 		}
+	}
+}
+
+// What says nothing against a peer is neither of the two reasons to give up.
+func TestPeersThatCannotBeSeen(t *testing.T) {
+	l, err := Listen(filepath.Join(shortDir(t), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	check := func(c *net.UnixConn, want string) {
+		t.Helper()
+		err := new(Peers).Check(c)
+		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ErrCommand) || errors.Is(err, ErrForeign) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	cmd := part("dial", l.Addr().String(), "never")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := l.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	check(conn, "too many open files")
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("it was not killed")
+	}
+	check(conn, "ancestors of process "+strconv.Itoa(cmd.Process.Pid))
+}
+
+// Another user's process is no command, and stays another user's.
+func TestAsRootForeignPeers(t *testing.T) {
+	dir := shortDir(t)
+	path, fifo := filepath.Join(dir, "s"), filepath.Join(dir, "out")
+	startServer(t, path, true)
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, open := range []string{dir, path, fifo} {
+		if err := os.Chmod(open, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := part("dial", path, fifo)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if told := readAll(t, fifo); !strings.HasPrefix(told, "foreign: ") || !strings.Contains(told, "belongs to user 65534") {
+		t.Errorf("it was told %q", told)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }
 
