@@ -86,7 +86,7 @@ func (p *Pool) hop(ctx context.Context, h, before *hop, clients []*ssh.Client, a
 			return unreachable(h, fmt.Errorf("it answers, and the handshake took longer than %s", limit)).
 				WithHint("on a link that is so slow set ConnectTimeout for it in the ssh configuration, in seconds; else see what keeps the machine busy")
 		case errors.Is(ctx.Err(), context.DeadlineExceeded):
-			return unreachable(h, fmt.Errorf("it did not answer as an ssh server within %s", limit)).
+			return unreachable(h, fmt.Errorf("%w as an ssh server within %s", errSilent, limit)).
 				WithHint("see whether the machine is up, and whether %s is the port of its ssh server", address(h.Host, h.Port))
 		case ctx.Err() != nil:
 			return &tool.Error{Kind: tool.Cancelled, Message: "connecting to " + h.String() + " was cancelled", Err: ctx.Err()}

@@ -2,11 +2,15 @@ package connection
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
@@ -38,11 +42,6 @@ func occupy(t *testing.T, s *sshtest.Server) net.Conn {
 	return conn
 }
 
-// turnedAway is how often a server has hung up on whoever came.
-func turnedAway(s *sshtest.Server) int {
-	return strings.Count(s.Log(), "drop connection")
-}
-
 // TestMaxStartups: several sessions at once reach a server that authenticates one at a
 // time, in this process and through OpenSSH.
 func TestMaxStartups(t *testing.T) {
@@ -56,7 +55,7 @@ func TestMaxStartups(t *testing.T) {
 			said := make(chan error, sessions)
 			for i := range sessions {
 				p := newPool(t)
-				p.patience = 2 * patience
+				p.pauses = slices.Repeat([]time.Duration{time.Second}, int(patience/time.Second))
 				r := resolve(t, p, c, "box")
 				go func() {
 					conn, err := p.Dial(t.Context(), r, nil)
@@ -93,15 +92,13 @@ func TestMaxStartupsLasts(t *testing.T) {
 			s, c := oneAtATime(t, append(lines, "ConnectTimeout 120")...)
 			occupy(t, s)
 			p := newPool(t)
-			p.patience = 3 * time.Second
+			p.pauses = p.pauses[:2]
 			r := resolve(t, p, c, "box")
 			_, err := p.Dial(t.Context(), r, nil)
 			wantRetryable(t, err, "hung up")
-			if n := turnedAway(s); n < 2 {
-				t.Errorf("%d attempts", n)
-			}
+			s.WaitLog(t, "drop connection")
 			var e *tool.Error
-			if !errors.As(err, &e) || !strings.Contains(e.Message, "times within") {
+			if !errors.As(err, &e) || !strings.Contains(e.Message, "(3 times within") {
 				t.Error(explain(err))
 			}
 			has(t, e.Hint, "MaxStartups")
@@ -144,6 +141,115 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
+// TestSparing: a host that hangs up on whoever comes is not asked more often than a
+// firewall that counts lets pass: 6 times within 30 s, of which a person keeps one.
+func TestSparing(t *testing.T) {
+	t.Parallel()
+	_, proxy, c := proxied(t, sshtest.Options{})
+	proxy.Refuse(true)
+	p := newPool(t)
+	_, err := p.Dial(t.Context(), resolve(t, p, c, "box"), nil)
+	wantRetryable(t, err, "hung up")
+	if n := proxy.Accepted(); n < 2 || n > 5 {
+		t.Errorf("%d attempts", n)
+	}
+}
+
+// TestPasses: which hang-ups are worth another attempt.
+func TestPasses(t *testing.T) {
+	t.Parallel()
+	const full, barred = "Exceeded MaxStartups", "Not allowed at this time"
+	for _, tt := range []struct {
+		said                 string
+		direct, proxyCommand bool
+	}{{"", true, false}, {full, true, true}, {barred, true, false}, {"HTTP/1.1 400", false, false}} {
+		for proxied, want := range map[bool]bool{false: tt.direct, true: tt.proxyCommand} {
+			if got := (&hangUp{said: tt.said, proxied: proxied}).passes(); got != want {
+				t.Errorf("%q, behind a ProxyCommand %v: %v", tt.said, proxied, got)
+			}
+		}
+	}
+}
+
+// TestOwnTime: an attempt after a hang-up has all the time of one, and what it comes to is
+// told: here that the agent has the key and does not sign.
+func TestOwnTime(t *testing.T) {
+	t.Parallel()
+	key := sshtest.NewKey(t, "ed25519", "")
+	agent := sshtest.StartMute(t, sshtest.StartAgent(t, key), 1) // it lists its keys
+	s := sshtest.Start(t, sshtest.Options{Authorized: []sshtest.Key{key}})
+	proxy := sshtest.StartProxy(t, s.Addr)
+	through := &sshtest.Server{Host: proxy.Host, Port: proxy.Port, User: s.User, HostKeys: s.HostKeys}
+	c := sshtest.NewClient(t, through.KnownHosts(), sshtest.HostBlock("box", through, sshtest.Key{},
+		"IdentitiesOnly no", "IdentityFile none", "ConnectTimeout 10", "IdentityAgent "+agent))
+	p := newPool(t)
+	p.pauses = []time.Duration{time.Second}
+	proxy.Refuse(true)
+	var again time.Time
+	_, err := p.Dial(t.Context(), resolve(t, p, c, "box"), func(said string) {
+		if strings.Contains(said, "trying again") {
+			again = time.Now()
+			proxy.Refuse(false)
+		}
+	})
+	var refused *authError
+	if !errors.As(err, &refused) {
+		t.Fatal(explain(err))
+	}
+	has(t, explain(err), "would accept the key", "longer than 10s")
+	if took := time.Since(again); again.IsZero() || took < 10*time.Second {
+		t.Errorf("the second attempt was over after %s", took)
+	}
+}
+
+// TestInsist: of what an attempt comes to after a hang-up only silence that its caller had
+// no time to wait for says less than that, and no attempt begins too late.
+func TestInsist(t *testing.T) {
+	t.Parallel()
+	fault := func(err error) *tool.Error {
+		return &tool.Error{Kind: tool.BackendUnavailable, Message: err.Error(), Err: err}
+	}
+	full, silent := fault(&hangUp{err: io.EOF}), fault(errSilent)
+	refused := fault(&authError{a: &authenticator{hop: &hop{}}, cause: io.EOF})
+	for name, tt := range map[string]struct {
+		within   time.Duration
+		deadline bool // the caller's is over in the second attempt
+		second   *tool.Error
+		want     *tool.Error
+		attempts int
+	}{
+		"refused":             {time.Minute, false, refused, refused, 2},
+		"refused at the last": {time.Minute, true, refused, refused, 2},
+		"silent":              {time.Minute, false, silent, silent, 2},
+		"silent at the last":  {time.Minute, true, silent, full, 2},
+		"too late":            {time.Microsecond, false, refused, full, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPool(t)
+				limit := 2 * time.Hour
+				if tt.deadline {
+					limit = time.Hour
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				attempts := 0
+				err := p.insist(ctx, "box", tt.within, nil, func() error {
+					if attempts++; attempts == 1 {
+						e := *full
+						return &e
+					}
+					time.Sleep(time.Hour)
+					return tt.second
+				})
+				if attempts != tt.attempts || !errors.Is(err, tt.want.Err) {
+					t.Errorf("%d attempts gave %v", attempts, err)
+				}
+			})
+		})
+	}
+}
+
 // TestMasterHungUp: a hang-up is told from what a jump or a ProxyCommand says beside it.
 func TestMasterHungUp(t *testing.T) {
 	t.Parallel()
@@ -153,6 +259,8 @@ func TestMasterHungUp(t *testing.T) {
 		"debug1: kex_exchange_identification: banner line 0: Exceeded MaxStartups\r\n" + closed: true,
 		"kex_exchange_identification: read: Connection reset by peer\r\n":                       true,
 		"ssh_exchange_identification: Connection closed by remote host\r\n":                     true,
+		"banner exchange: Connection to UNKNOWN port 65535: Broken pipe\r\n":                    true,
+		"banner exchange: Connection to 127.0.0.1 port 22: invalid format\r\n":                  false,
 		"cat: -: Connection reset by peer\n" + closed:                                           true,
 		"": false,
 		"Connection closed by 127.0.0.1 port 22\r\n":                                              false,
@@ -160,7 +268,7 @@ func TestMasterHungUp(t *testing.T) {
 		"channel 0: open failed: connect failed: refused\r\nstdio forwarding failed\r\n" + closed: false,
 		"kex_exchange_identification: banner line contains invalid characters\r\n":                false,
 	} {
-		if got := masterHungUp(text, errors.New("exit status 255")); (got != nil) != want {
+		if got := masterHungUp(text, false, errors.New("exit status 255")); (got != nil) != want {
 			t.Errorf("%v of %q", got, text)
 		}
 	}

@@ -9,6 +9,14 @@ const (
 	MaxStdout = 1 << 20
 )
 
+// hangUpPauses are the waits before a server that hung up on whoever came is tried again:
+// who is kept out by MaxStartups is most often let in by then. They are few, since a
+// firewall that counts connections (ufw limit: 6 within 30 s) shuts out whoever tries more
+// often, and each has a random part.
+func hangUpPauses() []time.Duration {
+	return []time.Duration{300 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second}
+}
+
 const (
 	// handshakeTimeout bounds one hop, from the first packet to the end of
 	// authentication, where the configuration has no ConnectTimeout.
@@ -38,13 +46,6 @@ const (
 	// a random part.
 	firstPause = 250 * time.Millisecond
 	maxPause   = 30 * time.Second
-	// hangUpPatience is how long a server that hangs up on whoever comes is tried
-	// again, within the time of a handshake: as many as MaxStartups keeps out at once
-	// are let in by then, and one that always hangs up is not waited for any longer.
-	// firstTurnedAway and maxTurnedAway are the waits in between, which double.
-	hangUpPatience  = 10 * time.Second
-	firstTurnedAway = 100 * time.Millisecond
-	maxTurnedAway   = time.Second
 	// A session that has ended counts against the server's MaxSessions for a
 	// little longer than its client can know. settleTimeout is how long such a
 	// server is asked again, settleEvery how often; settleWindow is how long after

@@ -423,7 +423,7 @@ func TestPause(t *testing.T) {
 	t.Parallel()
 	_, proxy, c := proxied(t, sshtest.Options{})
 	p := newPool(t)
-	p.patience = 0 // each of these is one attempt
+	p.pauses = nil // each of these is one attempt
 	r := resolve(t, p, c, "box")
 	proxy.Refuse(true)
 	start := time.Now()
@@ -450,7 +450,7 @@ func TestHurry(t *testing.T) {
 	t.Parallel()
 	_, proxy, c := proxied(t, sshtest.Options{})
 	p := newPool(t)
-	p.patience = 0 // each of these is one attempt
+	p.pauses = nil // each of these is one attempt
 	r := resolve(t, p, c, "box")
 	now := make(chan struct{})
 	close(now)

@@ -100,11 +100,9 @@ func (p *Pool) master(ctx context.Context, r *Route, progress backends.Progress,
 	for _, h := range r.hops {
 		limit += h.Settings.timeout()
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
 	progress.Report(fmt.Sprintf("connecting to %s with OpenSSH (%s)", r, why))
 	var l *link
-	err := p.insist(ctx, r.String(), progress, func() (err error) {
+	err := p.insist(ctx, r.String(), limit, progress, func() (err error) {
 		l, err = p.oneMaster(ctx, r, limit)
 		return err
 	})
@@ -113,6 +111,8 @@ func (p *Pool) master(ctx context.Context, r *Route, progress backends.Progress,
 
 // oneMaster starts a master, which has limit of time, and joins it.
 func (p *Pool) oneMaster(ctx context.Context, r *Route, limit time.Duration) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	m, err := startMaster(r)
 	if err != nil {
 		return nil, tool.Errorf(tool.BackendUnavailable, "OpenSSH cannot be started for %s: %w", r, err)

@@ -88,11 +88,16 @@ func TestMasterRefusals(t *testing.T) {
 	}
 	t.Run("unreachable", func(t *testing.T) {
 		t.Parallel()
-		c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key, "ProxyCommand false"))
+		// What ends without a word might be a server that is busy, but is run once only.
+		runs := filepath.Join(t.TempDir(), "runs")
+		c := sshtest.NewClient(t, s.KnownHosts(), sshtest.HostBlock("box", s, key, "ProxyCommand sh -c 'echo >>"+runs+"; read said'"))
 		p := newPool(t)
-		p.patience = 0 // what hangs up at once might be a server that is busy
 		_, err := p.Dial(t.Context(), resolve(t, p, c, "box"), nil)
 		wantRetryable(t, err, "OpenSSH cannot reach")
+		if out, err := os.ReadFile(runs); err != nil || string(out) != "\n" {
+			t.Errorf("the ProxyCommand was run %d times, %v", len(out), err)
+		}
+		has(t, explain(err), "its ProxyCommand ended", "whether the ProxyCommand works")
 	})
 	t.Run("silent", func(t *testing.T) {
 		t.Parallel()

@@ -59,10 +59,10 @@ func (r *Route) masterError(text string, err error) error {
 	case strings.Contains(text, "Bad configuration option"), strings.Contains(text, "command-line:"):
 		return invalid("OpenSSH does not take the configuration of %s: %s", r, what).WithHint("see whether %s connects", connect)
 	}
-	if end := masterHungUp(text, err); end != nil {
+	if end := masterHungUp(text, r.proxyCommand(), err); end != nil {
 		e := tool.Errorf(tool.BackendUnavailable, "OpenSSH cannot reach %s: %w: %s", r, end, what)
 		e.Retryable = true
-		return e.WithHint("%s; see whether %s connects", fullHint, connect)
+		return e.WithHint("%s", end.hint(connect))
 	}
 	e := tool.Errorf(tool.BackendUnavailable, "OpenSSH cannot reach %s: %s", r, what)
 	e.Retryable = true

@@ -21,8 +21,8 @@ type Pool struct {
 	log *slog.Logger
 	// every and timeout are aliveEvery and aliveTimeout.
 	every, timeout time.Duration
-	// patience is hangUpPatience.
-	patience time.Duration
+	// pauses are hangUpPauses.
+	pauses []time.Duration
 	// life ends with the pool; work is everything that goes on in it.
 	life context.Context
 	stop context.CancelFunc
@@ -61,7 +61,7 @@ func (a *attempt) hurry() { a.once.Do(func() { close(a.hurried) }) }
 
 // NewPool returns a pool without connections. It must be closed.
 func NewPool(o Options) *Pool {
-	p := &Pool{o: o, log: o.Log, every: aliveEvery, timeout: aliveTimeout, patience: hangUpPatience, shared: make(map[string]*shared), own: make(map[*link]struct{})}
+	p := &Pool{o: o, log: o.Log, every: aliveEvery, timeout: aliveTimeout, pauses: hangUpPauses(), shared: make(map[string]*shared), own: make(map[*link]struct{})}
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
