@@ -142,11 +142,18 @@ func (e *Environment) shutdown(ctx context.Context, c *connection, ask wire.Shut
 	case ctx.Err() == nil && c.Err() != nil:
 		return about("ending the worker", fmt.Errorf("%w: %w", errCut, err))
 	case ctx.Err() != nil || tool.KindOf(err) == tool.OutcomeUnknown:
-		return &tool.Error{
+		e := &tool.Error{
 			Kind:    tool.OutcomeUnknown,
 			Message: "the worker did not end within " + budget.String() + "; what it had running may still run",
 			Hint:    "nothing was removed; look at the environment, then try again", Err: err,
 		}
+		if ask.Forget {
+			// That comes last, and is what takes so long.
+			e.Message = "the worker did not end, and remove what it keeps of the session, within " + budget.String() +
+				"; a part of that may be removed, and what it had running has most likely ended"
+			e.Hint = "look at the environment, then try again"
+		}
+		return e
 	default:
 		return about("ending the worker", err)
 	}

@@ -393,8 +393,18 @@ func TestShutdown(t *testing.T) {
 			})
 			b := binding()
 			b.Profile.ShutdownTimeout = 30 * time.Millisecond
-			e := open(t, f, b, Options{})
-			wantKind(t, e.Shutdown(t.Context()), tool.OutcomeUnknown)
+			err := open(t, f, b, Options{}).Shutdown(t.Context())
+			wantKind(t, err, tool.OutcomeUnknown)
+			if !strings.Contains(err.Error(), "may still run") || !strings.Contains(hintOf(err), "nothing was removed") {
+				t.Errorf("%v (%s)", err, hintOf(err))
+			}
+			// One that forgets has removed something by then.
+			f.caps = append([]string{wire.CapForget}, ourCaps...)
+			err = open(t, f, b, Options{}).Forget(t.Context())
+			wantKind(t, err, tool.OutcomeUnknown)
+			if said := err.Error() + hintOf(err); !strings.Contains(said, "30.03s") || strings.Contains(said, "may still run") || strings.Contains(said, "nothing was removed") {
+				t.Error(said)
+			}
 		})
 	})
 	t.Run("a worker that is frozen", func(t *testing.T) {
