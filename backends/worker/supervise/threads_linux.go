@@ -21,13 +21,15 @@ const needed = 64
 // ThreadRoom is how many threads [StockThreads] makes here at most: a stock must not
 // itself meet the limit that it is there for. It is the least that any limit gives, and
 // none where a limit or its use cannot be seen.
-func ThreadRoom() int {
+func ThreadRoom() int { return threadRoom(cgroup.Own, "/proc") }
+
+func threadRoom(own func(controller string) (cgroup.Group, error), proc string) int {
 	var user unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &user) != nil {
 		return 0
 	}
-	room := systemRoom("/proc", user.Cur)
-	switch group, err := cgroup.Own("pids"); {
+	room := systemRoom(proc, user.Cur)
+	switch group, err := own("pids"); {
 	case errors.Is(err, cgroup.ErrNone):
 		return room
 	case err != nil:

@@ -1,12 +1,15 @@
 package supervise
 
 import (
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/caisson-dev/caisson/backends/worker/cgroup"
 )
 
 // tree makes files in a directory of the test's own.
@@ -83,6 +86,27 @@ func TestSystemRoom(t *testing.T) {
 				t.Errorf("room for %d, want %d", got, tt.want)
 			}
 		})
+	}
+}
+
+// The least that any limit gives counts, and none where something is hidden.
+func TestThreadRoom(t *testing.T) {
+	proc := tree(t, map[string]string{"loadavg": "0 0 0 1/1 7\n", "sys/kernel/pid_max": "165\n"})
+	dir := tree(t, map[string]string{"pids.max": "100\n", "pids.current": "20\n", "a/pids.max": "max\n", "b/x": ""})
+	for name, tt := range map[string]struct {
+		group cgroup.Group
+		err   error
+		want  int
+	}{
+		"a group below one with a limit": {cgroup.Group{Dir: filepath.Join(dir, "a"), Top: dir}, nil, 4},
+		"a group without one":            {cgroup.Group{Dir: filepath.Join(dir, "b"), Top: filepath.Join(dir, "b")}, nil, 25},
+		"no group":                       {cgroup.Group{}, cgroup.ErrNone, 25},
+		"a group that is hidden":         {cgroup.Group{}, fs.ErrPermission, 0},
+	} {
+		own := func(string) (cgroup.Group, error) { return tt.group, tt.err }
+		if got := threadRoom(own, proc); got != tt.want {
+			t.Errorf("%s: room for %d, want %d", name, got, tt.want)
+		}
 	}
 }
 
