@@ -1,11 +1,13 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -28,13 +30,25 @@ type follower struct {
 	once sync.Once
 
 	asks, stop, done chan struct{} // asks holds at most one request to look
+	newWatcher       func() (*fsnotify.Watcher, error)
+
+	// passed is that a look came upon a session that this service was just taking or
+	// leaving, and that another one is due when it has.
+	passed atomic.Bool
 
 	// mu orders what the sink is told of sessions, and guards the rest.
 	mu sync.Mutex
 	// told is how the sink knows each session; nil while nobody wants to follow.
 	told map[string]*aspect
 
-	rang time.Time // when the bell of the artifacts was written; of run alone
+	rang time.Time       // when the bell of the artifacts was written; of run alone
+	seen map[string]seen // the bindings that were read; of looks alone, of which there is one at a time
+}
+
+// seen is a binding that was read: what it says but for the owner, which is not in it.
+type seen struct {
+	mark   store.Mark
+	aspect aspect
 }
 
 // aspect is what of a session may become another one.
@@ -55,7 +69,10 @@ func aspectOf(s Session) *aspect {
 }
 
 func newFollower(m *Manager) *follower {
-	return &follower{m: m, asks: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{})}
+	return &follower{
+		m: m, asks: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		newWatcher: fsnotify.NewWatcher, seen: map[string]seen{},
+	}
 }
 
 // Follow lets the sink be told, from now on, also of the sessions that are not this
@@ -65,7 +82,7 @@ func newFollower(m *Manager) *follower {
 func (m *Manager) Follow() {
 	f := m.follow
 	f.once.Do(func() {
-		notify, err := fsnotify.NewWatcher()
+		notify, err := f.newWatcher()
 		for _, bell := range []string{m.store.Bell(), f.artifactsBell()} {
 			if err == nil && bell != "" {
 				err = notify.Add(filepath.Dir(bell))
@@ -100,14 +117,20 @@ func (f *follower) tell(s Session) {
 }
 
 // note notes that somebody was answered so about a session that is not this service's:
-// what becomes of it from there on is told.
+// what becomes of it from there on is told. Where the sink knows it as another one, it may
+// be the answer that is older, and there is another look.
 func (f *follower) note(s Session) {
 	own, _ := f.m.has(s.ID)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.told != nil && !own {
-		f.told[s.ID] = aspectOf(s)
+	if f.told == nil || own {
+		return
 	}
+	was, now := f.told[s.ID], aspectOf(s)
+	if was == nil || *was != *now {
+		f.again()
+	}
+	f.told[s.ID] = now
 }
 
 // removed tells the sink that this service has deleted a session.
@@ -177,7 +200,7 @@ func (f *follower) run(notify *fsnotify.Watcher, watched bool) {
 			}
 			sessions, artifacts = false, false
 			if !watched || len(f.owners()) > 0 {
-				timer.Reset(ownersInterval)
+				timer.Reset(max(ownersInterval, wait))
 			}
 		}
 	}
@@ -232,28 +255,34 @@ func (f *follower) look(aloud bool) {
 	f.mu.Lock()
 	before := maps.Clone(f.told)
 	f.mu.Unlock()
-	list, err := f.m.store.List()
+	ids, err := f.m.store.IDs()
 	if err != nil {
 		f.m.log.Warn("the sessions of other services cannot be listed", "error", err)
 		return
 	}
-	there := make(map[string]bool, len(list))
-	for _, entry := range list {
-		there[entry.ID] = true
-		if own, _ := f.m.has(entry.ID); own {
+	there := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		own, _ := f.m.has(id)
+		was := before[id]
+		if own || was != nil && f.unchanged(id, *was) {
+			there[id] = true
 			continue
 		}
-		s := f.m.describeListed(entry)
-		now := aspectOf(s)
-		if was := before[s.ID]; was == nil || *was != *now {
-			f.put(s.ID, was, func() {
-				f.told[s.ID] = now
+		s, ok := f.read(id)
+		if !ok {
+			continue
+		}
+		there[id] = true
+		if now := aspectOf(s); was == nil || *was != *now {
+			f.put(id, was, func() {
+				f.told[id] = now
 				if aloud {
 					f.m.sink.SessionSeen(s)
 				}
 			})
 		}
 	}
+	maps.DeleteFunc(f.seen, func(id string, _ seen) bool { return !there[id] })
 	for id, was := range before {
 		if !there[id] {
 			f.put(id, was, func() {
@@ -264,18 +293,62 @@ func (f *follower) look(aloud bool) {
 	}
 }
 
+// unchanged reports whether the session is still what it was for the sink, as far as that
+// is known without reading its binding again: most of them are closed for long.
+func (f *follower) unchanged(id string, was aspect) bool {
+	last, ok := f.seen[id]
+	if !ok || !last.mark.Same(f.m.store.Mark(id)) {
+		return false
+	}
+	last.aspect.owner = f.m.ownerOf(id)
+	return last.aspect == was
+}
+
+// read reads a session and notes what was read; it reports false when there is none.
+func (f *follower) read(id string) (Session, bool) {
+	mark := f.m.store.Mark(id)
+	saved, err := f.m.store.Load(id)
+	if errors.Is(err, store.ErrNotFound) {
+		return Session{}, false // being made or removed just now
+	}
+	s := f.m.describeListed(store.Listed{ID: id, Session: saved, Err: err})
+	delete(f.seen, id)
+	if err == nil {
+		a := *aspectOf(s)
+		a.owner = 0
+		f.seen[id] = seen{mark, a}
+	}
+	return s, true
+}
+
 // put does it, unless the session is this service's: of those it tells itself. Of one that
-// it is just taking or leaving, or has told of since the look began, there is another look.
+// it is just taking or leaving there is another look when it has, and of one that it has
+// told of since the look began.
 func (f *follower) put(id string, was *aspect, do func()) {
 	own, passing := f.m.has(id)
+	if own {
+		return
+	}
+	if passing {
+		f.passed.Store(true)
+		if _, passing = f.m.has(id); !passing { // which may have ended before that was noted
+			f.released()
+		}
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case own:
-	case passing, f.told[id] != was:
+	if f.told[id] != was {
 		f.again()
-	default:
-		do()
+		return
+	}
+	do()
+}
+
+// released requests the look that is due when this service has taken or left a session.
+func (f *follower) released() {
+	if f.passed.Swap(false) {
+		f.again()
 	}
 }
 

@@ -44,9 +44,11 @@ func (m *Manager) List(_ context.Context, f Filter) ([]Session, error) {
 			s = m.describeListed(entry)
 		}
 		if f.matches(s) {
-			m.follow.note(s)
 			all = append(all, s)
 		}
+	}
+	for _, s := range all { // at last, so that hardly anything is told between this and the answer
+		m.follow.note(s)
 	}
 	slices.SortFunc(all, func(a, b Session) int {
 		if c := b.LastUsedAt.Compare(a.LastUsedAt); c != 0 {

@@ -226,9 +226,10 @@ func (m *Manager) await(ctx context.Context, id string) (release func(), err err
 			m.mu.Unlock()
 			return func() {
 				m.mu.Lock()
-				defer m.mu.Unlock()
 				delete(m.claims, id)
 				close(mine)
+				m.mu.Unlock()
+				m.follow.released()
 			}, nil
 		}
 		m.mu.Unlock()

@@ -83,6 +83,9 @@ func (s *Store) Owner(id string) (pid int, err error) {
 		return 0, err
 	}
 	file := s.session(id, "lock")
+	if info, err := os.Stat(file); err == nil && info.Size() == 0 {
+		return 0, nil // as most are: it need not be opened
+	}
 	// Only for reading: the directory may be one that this service cannot write to.
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
 	if errors.Is(err, os.ErrNotExist) {

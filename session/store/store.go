@@ -285,20 +285,33 @@ type Listed struct {
 
 // List reads all sessions, in no order.
 func (s *Store) List() ([]Listed, error) {
-	entries, err := os.ReadDir(s.sessions())
+	ids, err := s.IDs()
 	if err != nil {
 		return nil, err
 	}
 	var all []Listed
-	for _, e := range entries {
-		if CheckID(e.Name()) != nil || !e.IsDir() {
-			continue
-		}
-		b, err := s.Load(e.Name())
+	for _, id := range ids {
+		b, err := s.Load(id)
 		if errors.Is(err, ErrNotFound) {
 			continue // being made or removed just now
 		}
-		all = append(all, Listed{ID: e.Name(), Session: b, Err: err})
+		all = append(all, Listed{ID: id, Session: b, Err: err})
+	}
+	return all, nil
+}
+
+// IDs lists the sessions that have a directory, in no order. One that is just being made
+// or removed has no binding.
+func (s *Store) IDs() ([]string, error) {
+	entries, err := os.ReadDir(s.sessions())
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, e := range entries {
+		if CheckID(e.Name()) == nil && e.IsDir() {
+			all = append(all, e.Name())
+		}
 	}
 	return all, nil
 }
