@@ -97,8 +97,9 @@ func TestFollowKilled(t *testing.T) {
 	r := newRig(t)
 	s := r.start()
 	s.Follow()
+	temp := t.TempDir() // what one that is killed leaves
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFollowKilled$")
-	cmd.Env = append(os.Environ(), holderVariable+"="+r.dir)
+	cmd.Env = append(os.Environ(), holderVariable+"="+r.dir, "TMPDIR="+temp, "TMP="+temp, "TEMP="+temp)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

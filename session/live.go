@@ -203,7 +203,7 @@ func (s *live) quiet(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ended(ctx, "requests of the session %q are still running", s.id).
-			WithHint("See what they wait for, such as a file system that does not answer, then close or delete the session again; session/delete with force goes on without them.")
+			WithHint("See what they wait for, such as a file system that does not answer, then close or delete the session again; session/delete with force goes on without them. The session is given up meanwhile, and what they still write in it may come when it is open again, or is another service's.")
 	}
 }
 

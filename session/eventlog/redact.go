@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // redacted stands for what was taken out.
@@ -49,10 +51,42 @@ var printed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`
 // too: the text of an adapter need not quote it.
 func withoutGiven(text, about string) string {
 	text = quoted().ReplaceAllString(text, `"…"`)
-	if about != "" {
-		text = strings.ReplaceAll(text, about, "…")
-	}
+	text = withoutWord(text, about)
 	return printed().ReplaceAllString(text, "$1 said: …")
+}
+
+// withoutWord is the text without a name, wherever that is not a part of another word. A
+// name of one letter stays: it tells nothing, and may be a word of the sentence.
+func withoutWord(text, name string) string {
+	if utf8.RuneCountInString(name) < 2 {
+		return text
+	}
+	first, size := utf8.DecodeRuneInString(name)
+	last, _ := utf8.DecodeLastRuneInString(name)
+	var out strings.Builder
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 {
+			out.WriteString(text[from:])
+			return out.String()
+		}
+		i += from
+		end := i + len(name)
+		before, _ := utf8.DecodeLastRuneInString(text[:i])
+		after, _ := utf8.DecodeRuneInString(text[end:])
+		if inWord(first) && inWord(before) || inWord(last) && inWord(after) {
+			end = i + size
+			out.WriteString(text[from:end])
+		} else {
+			out.WriteString(text[from:i] + "…")
+		}
+		from = end
+	}
+}
+
+// inWord reports whether a character goes on with the word beside it.
+func inWord(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || r == '-'
 }
 
 // fileOf is the file of an environment that the path of an error names: not a member of
