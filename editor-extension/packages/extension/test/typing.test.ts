@@ -11,9 +11,21 @@ class Reader {
   readonly typing = new Typing({
     write: (text) => this.write(text),
     end: async () => void this.got.push("<end>"),
-    signal: async (name) => void this.got.push(`<${name}>`),
+    signal: (name) => this.signal(name),
     note: (text) => void this.notes.push(text),
   });
+
+  /** How a signal ends, where it does not at once. */
+  signalled: Promise<void> | undefined;
+  refusal: ServiceError | undefined;
+
+  private async signal(name: string): Promise<void> {
+    this.got.push(`<${name}>`);
+    await this.signalled;
+    if (this.refusal !== undefined) {
+      throw this.refusal;
+    }
+  }
 
   private write(text: string): Writing {
     const done = new Promise<void>((resolve, reject) => {
@@ -45,8 +57,8 @@ class Reader {
     await vi.advanceTimersByTimeAsync(0);
   }
 
-  async fail(message: string): Promise<void> {
-    this.under?.reject(new ServiceError(message, { kind: "timeout" }));
+  async fail(message: string, kind: "timeout" | "cancelled" = "timeout"): Promise<void> {
+    this.under?.reject(new ServiceError(message, { kind }));
     await vi.advanceTimersByTimeAsync(0);
   }
 }
@@ -82,9 +94,9 @@ describe("what is typed", () => {
   });
 
   it.each([
-    ["\x03", "SIGINT"],
-    ["\x1c", "SIGQUIT"],
-    ["\x1a", "SIGTSTP"],
+    ["\x03", "^C"],
+    ["\x1c", "^\\"],
+    ["\x1a", "^Z"],
   ])("has %j in its place where the process reads", async (key) => {
     const reader = new Reader();
     reader.typing.keys(key);
@@ -101,9 +113,9 @@ describe("what is typed", () => {
   });
 
   it.each([
-    ["\x03", "SIGINT"],
-    ["\x1c", "SIGQUIT"],
-    ["\x1a", "SIGTSTP"],
+    ["\x03", "^C"],
+    ["\x1c", "^\\"],
+    ["\x1a", "^Z"],
   ])("is overtaken by %j where it does not", async (key, signal) => {
     const reader = new Reader();
     reader.typing.keys("a paste ".repeat(10_000));
@@ -146,18 +158,142 @@ describe("what is typed", () => {
     await vi.advanceTimersByTimeAsync(2_999);
     expect(reader.got).toEqual(["a paste"]);
     await vi.advanceTimersByTimeAsync(1);
-    expect(reader.got).toEqual(["a paste", "<SIGINT>"]);
+    expect(reader.got).toEqual(["a paste", "<^C>"]);
   });
 
   it("does not keep waiting whoever interrupts twice", async () => {
     const reader = new Reader();
     reader.typing.keys("a paste");
+    await vi.advanceTimersByTimeAsync(150);
     reader.typing.keys("\x03");
     reader.typing.keys("\x03");
-    await vi.advanceTimersByTimeAsync(0);
-    expect(reader.got).toEqual(["<SIGINT>"]);
+    await vi.advanceTimersByTimeAsync(49);
+    expect(reader.got).toEqual([]); // the write may be on its way
+    await vi.advanceTimersByTimeAsync(1);
+    expect(reader.got).toEqual(["<^C>"]);
     await vi.advanceTimersByTimeAsync(10_000);
-    expect(reader.got).toEqual(["<SIGINT>"]);
+    expect(reader.got).toEqual(["<^C>"]);
+  });
+
+  it("is not dropped where it comes behind an interrupt", async () => {
+    const reader = new Reader();
+    let sent!: () => void;
+    reader.signalled = new Promise((resolve) => {
+      sent = resolve;
+    });
+    reader.typing.keys("a paste");
+    reader.typing.keys("\x03");
+    reader.typing.keys("b"); // while the key may still arrive
+    await vi.advanceTimersByTimeAsync(500);
+    expect(reader.got).toEqual(["<^C>"]);
+    // What is far away has given up the write, and has not said yet that it sent the signal.
+    await reader.fail("an interrupt overtook it", "cancelled");
+    reader.typing.keys("c");
+    reader.typing.keys("\x03");
+    expect(reader.stuck).toBe(false);
+    reader.typing.keys("d");
+    sent();
+    await vi.advanceTimersByTimeAsync(0);
+    await reader.read();
+    await reader.read();
+    expect(reader.got).toEqual(["<^C>", "bc\x03", "d"]);
+    expect(reader.notes).toEqual(["what was typed before and not read is dropped"]);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(reader.got).toHaveLength(3);
+  });
+
+  it("waits for a signal that goes ahead of it", async () => {
+    const reader = new Reader();
+    let sent!: () => void;
+    reader.signalled = new Promise((resolve) => {
+      sent = resolve;
+    });
+    reader.typing.text("a line\n");
+    reader.typing.interrupt("SIGINT");
+    reader.typing.text("another\n");
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(reader.stuck).toBe(false);
+    sent();
+    await vi.advanceTimersByTimeAsync(0);
+    await reader.read();
+    expect(reader.got).toEqual(["<SIGINT>", "another\n"]);
+  });
+
+  it("has interrupts one after the other, each with what stands between them", async () => {
+    const reader = new Reader();
+    let sent!: () => void;
+    reader.signalled = new Promise((resolve) => {
+      sent = resolve;
+    });
+    reader.typing.keys("a paste");
+    reader.typing.keys("\x03");
+    await vi.advanceTimersByTimeAsync(500);
+    for (const key of ["b", "\x1a", "c", "\x1c", "d"]) {
+      reader.typing.keys(key);
+    }
+    await vi.advanceTimersByTimeAsync(500);
+    expect(reader.got).toEqual(["<^C>"]);
+    sent();
+    reader.signalled = undefined;
+    await vi.advanceTimersByTimeAsync(0);
+    expect(reader.got).toEqual(["<^C>", "<^\\>"]);
+    await reader.read();
+    expect(reader.got).toEqual(["<^C>", "<^\\>", "d"]);
+  });
+
+  it("stays where it is where a program reads the key", async () => {
+    const reader = new Reader();
+    const paste = "a paste ".repeat(10_000);
+    const none = "the terminal makes no signal of ^C";
+    reader.refusal = new ServiceError(none, { kind: "unsupported" });
+    reader.typing.keys(paste);
+    reader.typing.keys("\x03");
+    reader.typing.keys("\x03");
+    await vi.advanceTimersByTimeAsync(200);
+    expect(reader.got).toEqual(["<^C>"]);
+    while (reader.stuck) {
+      await reader.read();
+    }
+    expect(reader.got.slice(1).join("")).toBe(`${paste}\x03\x03`);
+    expect(reader.notes).toEqual([]);
+  });
+
+  it("tells of a signal that fails, and does not wait for it any more", async () => {
+    const reader = new Reader();
+    reader.refusal = new ServiceError("it cannot be reached");
+    reader.typing.keys("a");
+    reader.typing.keys("\x03");
+    await vi.advanceTimersByTimeAsync(500);
+    expect(reader.notes).toEqual(["it cannot be reached"]);
+    await reader.read();
+    await reader.read();
+    expect(reader.got).toEqual(["<^C>", "a", "\x03"]);
+  });
+
+  it("is dropped where somebody else interrupts, and said to be", async () => {
+    const reader = new Reader();
+    reader.typing.keys("a");
+    reader.typing.keys("b");
+    await reader.fail("an interrupt overtook it", "cancelled");
+    reader.typing.keys("c");
+    await reader.read();
+    expect(reader.got).toEqual(["c"]);
+    expect(reader.notes).toEqual(["what was typed before and not read is dropped"]);
+  });
+
+  it("has an interrupt that goes at once where it was behind a hole", async () => {
+    const reader = new Reader();
+    reader.typing.keys("a");
+    reader.typing.keys("b\n");
+    reader.typing.keys("\x03");
+    reader.typing.keys("c");
+    await reader.fail("it does not read its input");
+    await reader.read();
+    expect(reader.got).toEqual(["<^C>", "c"]);
+    expect(reader.notes).toEqual([
+      "it does not read its input",
+      "what was typed after it is dropped",
+    ]);
   });
 
   it("is overtaken also where a write cannot be given up", async () => {

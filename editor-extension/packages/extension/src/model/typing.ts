@@ -18,16 +18,16 @@ const writes = 3;
 const mostPatience = 3_000;
 
 /**
- * How long a signal waits for the write before it to be given up, in ms: what came behind
- * the signal would be left for a shell to run.
+ * How long an interrupt waits for the write before it to arrive or to be given up, in ms:
+ * what came behind the interrupt would be left for a shell to run.
  */
-const givingUp = 200;
+const onItsWay = 200;
 
-/** The keys by which a terminal interrupts, and what it sends for them. */
+/** The keys by which a terminal interrupts, and how it shows them. */
 const interrupts: ReadonlyMap<string, string> = new Map([
-  ["\x03", "SIGINT"],
-  ["\x1c", "SIGQUIT"],
-  ["\x1a", "SIGTSTP"],
+  ["\x03", "^C"],
+  ["\x1c", "^\\"],
+  ["\x1a", "^Z"],
 ]);
 
 /** A write that is under way. */
@@ -41,30 +41,48 @@ export interface Keyboard {
   write(text: string): Writing;
   /** Ends the input. */
   end(): Promise<unknown>;
+  /**
+   * Sends a signal, or what the terminal makes of a key such as ^C. Where it makes none of
+   * it the error is of kind unsupported, and nothing is sent or dropped.
+   */
   signal(name: string): Promise<unknown>;
   /** Says something that is not the process's. */
   note(text: string): void;
 }
 
-/** An interrupt as a key, which takes a signal's way when it does not arrive in time. */
-interface Hurried {
-  timer: NodeJS.Timeout;
-  /** How much waits up to it, in characters. */
+/** A write that was begun, when, and whether it was given up here. */
+interface Begun extends Writing {
+  at: number;
+  givenUp: boolean;
+}
+
+/** A key that interrupts and has to wait for what was typed before it. */
+interface Interrupt {
+  key: string;
+  /** How much waits up to it and with it, in characters. */
   left: number;
+  /** Whether it has waited long enough. */
+  due: boolean;
+  timer?: NodeJS.Timeout;
 }
 
 /**
  * What is typed for a process, in order: the next write begins when the one before is
  * done. A process that does not read holds up what is typed for it, but no interrupt,
- * which drops what was typed before it, as a terminal does.
+ * which drops what was typed before it, as a terminal does, and nothing that comes then. A
+ * program that takes the key as any other one gets it in its place.
  */
 export class Typing {
   private waiting = "";
   /** The end of the input was asked for, behind what waits. */
   private ending = false;
-  private under: Writing | undefined;
+  private under: Begun | undefined;
   /** An interrupt that is on its way as a key. */
-  private hurried: Hurried | undefined;
+  private hurried: Interrupt | undefined;
+  /** An interrupt as a key that is being sent ahead of what waits. */
+  private overtaking: Interrupt | undefined;
+  /** How many signals are being sent: no write begins meanwhile, which would come before them. */
+  private sending = 0;
   private full = false;
   /** How long the last write took, in ms. */
   private took = 0;
@@ -74,12 +92,12 @@ export class Typing {
 
   /** Takes keys, or a paste, for a process that has a terminal. */
   keys(text: string): void {
-    const signal = interrupts.get(text);
-    if (signal !== undefined && this.busy) {
-      this.hurry(text, signal);
-      return;
+    const key = interrupts.get(text);
+    if (key !== undefined && this.busy && !this.over) {
+      this.hurry(text, key);
+    } else {
+      this.text(text);
     }
-    this.text(text);
   }
 
   /** Takes text to write. */
@@ -108,67 +126,136 @@ export class Typing {
 
   /** Sends the signal and drops what was typed before it and not read. */
   interrupt(signal: string): void {
-    this.arrived();
     const dropped = this.busy;
     const { under } = this;
     this.drop();
-    this.signal(signal, under).catch((thrown) => this.failed(thrown));
+    void this.holding(async () => {
+      await settled(under, onItsWay);
+      await this.keyboard.signal(signal);
+    });
     if (dropped) {
-      this.keyboard.note("what was typed before and not read is dropped");
+      this.noteDropped();
     }
   }
 
   /** Nobody types any more. */
   dispose(): void {
     this.over = true;
-    this.arrived();
     this.drop();
   }
 
-  private arrived(): void {
-    clearTimeout(this.hurried?.timer);
-    this.hurried = undefined;
-  }
-
-  private async signal(name: string, under: Writing | undefined): Promise<void> {
-    if (under !== undefined) {
-      let timer: NodeJS.Timeout | undefined;
-      const late = new Promise((resolve) => {
-        timer = setTimeout(resolve, givingUp);
-      });
-      await Promise.race([under.done.catch(() => undefined), late]);
-      clearTimeout(timer);
-    }
-    await this.keyboard.signal(name);
-  }
-
   private get busy(): boolean {
-    return this.under !== undefined || this.waiting !== "";
+    return this.under !== undefined || this.waiting !== "" || this.sending > 0;
   }
 
   /** Lets the key go its way for a moment; a second one is not kept waiting. */
-  private hurry(key: string, signal: string): void {
-    if (this.hurried !== undefined) {
-      this.interrupt(signal);
+  private hurry(text: string, key: string): void {
+    this.waiting += text;
+    const hurried: Interrupt = { key, left: this.waiting.length, due: this.hurried !== undefined };
+    clearTimeout(this.hurried?.timer);
+    this.hurried = hurried;
+    if (!hurried.due) {
+      const wait = Math.min(mostPatience, Math.max(patience, writes * this.took));
+      hurried.timer = setTimeout(() => this.overtake(hurried), wait);
       return;
     }
-    this.waiting += key;
-    const wait = Math.min(mostPatience, Math.max(patience, writes * this.took));
-    const timer = setTimeout(() => this.interrupt(signal), wait);
-    this.hurried = { timer, left: this.waiting.length };
+    this.overtake(hurried);
+  }
+
+  /** Sends the key ahead of what was typed before it, behind another one that is being sent. */
+  private overtake(interrupt: Interrupt): void {
+    interrupt.due = true;
+    clearTimeout(interrupt.timer);
+    if (this.overtaking !== undefined) {
+      return;
+    }
+    this.hurried = undefined;
+    this.overtaking = interrupt;
+    void this.holding(async () => {
+      try {
+        await this.send(interrupt);
+      } finally {
+        if (this.overtaking === interrupt) {
+          this.overtaking = undefined;
+        }
+        if (this.hurried?.due === true) {
+          this.overtake(this.hurried);
+        }
+      }
+    });
+  }
+
+  /** Sends the key, and drops what was typed before it and not read, and no more. */
+  private async send(interrupt: Interrupt): Promise<void> {
+    const { under } = this;
+    await settled(under, onItsWay - (Date.now() - (under?.at ?? 0)));
+    if (this.overtaking !== interrupt || this.over) {
+      return; // it has arrived as a key
+    }
+    const cut = this.under !== undefined;
+    try {
+      await this.keyboard.signal(interrupt.key);
+    } catch (thrown) {
+      if (serviceError(thrown).kind === "unsupported") {
+        return; // a program reads the key, in its place
+      }
+      throw thrown;
+    }
+    if (cut || interrupt.left > 1) {
+      this.noteDropped();
+    }
+    this.forget(interrupt.left);
+    this.full = false;
+    this.giveUp();
+  }
+
+  private noteDropped(): void {
+    this.keyboard.note("what was typed before and not read is dropped");
+  }
+
+  /** Does what sends a signal, before any other write begins. */
+  private async holding(work: () => Promise<void>): Promise<void> {
+    this.sending++;
+    try {
+      await work();
+    } catch (thrown) {
+      this.failed(thrown);
+    } finally {
+      this.sending--;
+      this.next();
+    }
   }
 
   /** Forgets what waits, and gives up what is under way. */
   private drop(): void {
-    this.waiting = "";
+    clearTimeout(this.hurried?.timer);
+    this.hurried = undefined;
+    this.forget(this.waiting.length);
     this.ending = false;
     this.full = false;
-    this.under?.cancel();
+    this.giveUp();
+  }
+
+  private giveUp(): void {
+    if (this.under !== undefined) {
+      this.under.givenUp = true;
+      this.under.cancel();
+    }
+  }
+
+  /** Forgets so many characters of what waits. */
+  private forget(count: number): void {
+    this.waiting = this.waiting.slice(count);
+    for (const interrupt of [this.hurried, this.overtaking]) {
+      if (interrupt !== undefined) {
+        interrupt.left = Math.max(0, interrupt.left - count);
+      }
+    }
   }
 
   /** Begins the next write, when none is under way. */
   private next(): void {
-    if (this.under !== undefined || this.over) {
+    if (this.under !== undefined || this.sending > 0 || this.over) {
       return;
     }
     if (this.waiting === "") {
@@ -178,32 +265,50 @@ export class Typing {
       }
       return;
     }
-    const text = this.waiting.slice(0, endOf(this.waiting));
-    this.waiting = this.waiting.slice(text.length);
-    if (this.hurried !== undefined) {
-      this.hurried.left -= text.length;
-    }
-    const begun = Date.now();
-    const writing = this.keyboard.write(text);
+    // An interrupt is the last one of its write: one that is given up takes nothing along.
+    const text = this.waiting.slice(0, Math.min(endOf(this.waiting), this.hurried?.left || piece));
+    this.forget(text.length);
+    const writing: Begun = { ...this.keyboard.write(text), at: Date.now(), givenUp: false };
     this.under = writing;
     writing.done
       .then(() => {
-        this.took = Date.now() - begun;
-        if (this.hurried !== undefined && this.hurried.left <= 0) {
-          this.arrived();
-        }
+        this.took = Date.now() - writing.at;
+        this.arrived();
       })
-      .catch((thrown) => {
-        // What follows a hole is not what was typed.
-        if (this.failed(thrown) && this.waiting !== "") {
-          this.keyboard.note("what was typed after it is dropped");
-          this.waiting = "";
-        }
-      })
+      .catch((thrown) => this.holed(thrown, writing))
       .then(() => {
         this.under = undefined;
         this.next();
       });
+  }
+
+  /** Drops what follows a hole, which is not what was typed; but nothing behind an interrupt. */
+  private holed(thrown: unknown, writing: Begun): void {
+    const failed = this.failed(thrown);
+    if (this.over || (!failed && (writing.givenUp || this.overtaking !== undefined))) {
+      return; // what was given up for an interrupt is dropped with it
+    }
+    const count = (this.hurried ?? this.overtaking)?.left ?? this.waiting.length;
+    if (failed && count > 0) {
+      this.keyboard.note("what was typed after it is dropped");
+    } else if (!failed) {
+      this.noteDropped(); // somebody else has interrupted the process
+    }
+    this.forget(count);
+    if (this.hurried !== undefined) {
+      this.overtake(this.hurried);
+    }
+  }
+
+  /** Ends the hurry of an interrupt that has arrived as a key, with a write that is done. */
+  private arrived(): void {
+    if (this.hurried !== undefined && this.hurried.left <= 0) {
+      clearTimeout(this.hurried.timer);
+      this.hurried = undefined;
+    }
+    if (this.overtaking !== undefined && this.overtaking.left <= 0) {
+      this.overtaking = undefined;
+    }
   }
 
   /** Says what went wrong, unless it was given up here. */
@@ -221,4 +326,17 @@ export class Typing {
 function endOf(text: string): number {
   const last = text.charCodeAt(piece - 1);
   return last >= 0xd800 && last <= 0xdbff ? piece - 1 : piece;
+}
+
+/** Waits until the write is over, however it ends, and so long at most, in ms. */
+async function settled(writing: Writing | undefined, atMost: number): Promise<void> {
+  if (writing === undefined || atMost <= 0) {
+    return;
+  }
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise((resolve) => {
+    timer = setTimeout(resolve, atMost);
+  });
+  await Promise.race([writing.done.catch(() => undefined), late]);
+  clearTimeout(timer);
 }
