@@ -89,7 +89,7 @@ func (w *walker) commandsOf(sh *shell, program, text string) {
 		}
 		if keys, ok := strings.CutPrefix(line, "send "); ok && name == "expect" { // types
 			if text, ok := quotedText(strings.TrimLeft(keys, "-s ")); ok {
-				w.found = append(w.found, keyed(unescape(text, false))...)
+				w.found = append(w.found, keyed(unescape(text, false), w.effort)...)
 			}
 		}
 	}
@@ -128,7 +128,9 @@ func (w *walker) within(sh *shell, program, text string) {
 				if i < 0 {
 					break
 				}
-				plain = plain[i+len(begin):]
+				if plain = plain[i+len(begin):]; w.charge(len(plain)) {
+					return
+				}
 				if some {
 					if i = strings.Index(plain, then); i < 0 {
 						break

@@ -19,7 +19,11 @@ type command struct {
 	searched bool
 	// touched is what it reads and writes beside its words, and links are those of its line.
 	touched touched
-	links   map[string]string
+	links   *links
+	effort  *effort
+	// within are the paths in its words, and from the directories besides its own from which
+	// it looks at them; nil until they are asked for.
+	within, from *[]string
 	// implied is what a shell does itself, which no rule has to allow.
 	implied bool
 	// through is a command that only runs another one, which is seen by itself.

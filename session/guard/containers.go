@@ -103,7 +103,7 @@ func (w *walker) container(sh *shell, program string, args []field, stdin string
 func (s *shell) mounted(dir string, args []field) {
 	mount := func(from, to string) {
 		if absolute(from) || strings.HasPrefix(from, ".") { // else it is a volume
-			s.link(resolve("/", to), resolve(dir, from))
+			s.links.add(resolve("/", to), resolve(dir, from))
 		}
 	}
 	for _, f := range named(args, "-v", "--volume") {

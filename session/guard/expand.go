@@ -90,6 +90,7 @@ func (w *walker) fields(sh *shell, words []*syntax.Word) []field {
 			for _, f := range b.fields {
 				w.bytes += len(f.text)
 			}
+			w.words += max(0, len(b.fields)-1)
 			all = append(all, b.fields...)
 		}
 	}
@@ -307,6 +308,10 @@ func (b *splitter) joint() string {
 
 // list adds a list of words: "$@" keeps them apart, "$*" does not.
 func (w *walker) list(b *splitter, list []field, quoted, apart bool) {
+	if w.words+len(b.fields)+len(list) > maxExpansions {
+		w.spend()
+		list = []field{{text: string(anything), many: true}}
+	}
 	for i, f := range list {
 		if i > 0 {
 			if quoted && !apart || b.assign {

@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -54,18 +53,10 @@ func printed(text string) string {
 	return text
 }
 
-// fileNames are the names of the files that the line wrote, in order. There are never fewer.
-func (s *shell) fileNames() []string {
-	if len(*s.sorted) != len(s.files) {
-		*s.sorted = slices.Sorted(maps.Keys(s.files))
-	}
-	return *s.sorted
-}
-
 // written are the contents of the programs that the line wrote or copied and that a
 // command may run by this name: the one at its path, or, of a name alone, all that may be
 // found by it.
-func (s *shell) written(name string) (all []string) {
+func (w *walker) written(s *shell, name string) (all []string) {
 	if strings.Contains(name, "/") {
 		if text, ok := s.files[resolve(s.dir, name)]; ok {
 			all = append(all, text)
@@ -73,7 +64,7 @@ func (s *shell) written(name string) (all []string) {
 		return all
 	}
 	_, path := s.vars["PATH"] // which the line sets
-	for _, file := range s.fileNames() {
+	for _, file := range w.fileNames(s) {
 		if base(file) != name {
 			continue
 		}
@@ -247,9 +238,9 @@ func (s *shell) makeLinks(args []field) {
 			}
 			return resolve(s.dir, target)
 		}
-		s.link(inside, from(inside))
+		s.links.add(inside, from(inside))
 		if len(operands) == 1 && len(into) == 0 && where != "." {
-			s.link(place, from(place))
+			s.links.add(place, from(place))
 		}
 	}
 }

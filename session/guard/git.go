@@ -84,7 +84,7 @@ func (w *walker) git(sh *shell, fields []field, stdin string) string {
 		b.end()
 		return w.run(sh, append(append([]field{fields[0]}, b.fields...), args[1:]...), stdin)
 	case known(name) && !slices.Contains(gitCommands, name):
-		w.found = append(w.found, command{fields: []field{{text: fields[0].text}, {text: string(anything), many: true}}, dir: sh.dir, why: "git " + name + ": " + name + " is no command of git itself and may be an alias for any"})
+		w.found = append(w.found, command{fields: []field{{text: fields[0].text}, {text: string(anything), many: true}}, dir: sh.dir, links: sh.links, effort: w.effort, why: "git " + name + ": " + name + " is no command of git itself and may be an alias for any"})
 	}
 	w.gitPrograms(sh, args)
 	w.gitRuns(sh, name, args[1:], stdin)

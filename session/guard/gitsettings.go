@@ -64,7 +64,7 @@ func (w *walker) gitSetting(sh *shell, aliases map[string]string, setting string
 		aliases[alias] = value
 	case strings.HasPrefix(strings.ToLower(name), "include") && !w.over(sh):
 		sh.depth++ // it may include itself
-		w.gitConfiguration(sh, aliases, sh.files[resolve(sh.dir, value)])
+		w.gitConfiguration(sh, aliases, w.text(sh, resolve(sh.dir, value)))
 		sh.depth--
 	}
 }
@@ -92,9 +92,9 @@ func (w *walker) gitMade(sh *shell, aliases map[string]string) {
 			read = append(read, resolve(sh.dir, sh.lookup(name)))
 		}
 	}
-	for _, name := range sh.fileNames() {
+	for _, name := range w.fileNames(sh) {
 		if slices.Contains(read, name) || base(name) == ".gitconfig" || strings.HasSuffix(name, ".git/config") || strings.HasSuffix(name, "/git/config") {
-			w.gitConfiguration(sh, aliases, sh.files[name])
+			w.gitConfiguration(sh, aliases, w.text(sh, name))
 		}
 	}
 }
@@ -142,10 +142,10 @@ func (w *walker) gitPrograms(sh *shell, args []field) {
 			names = append(names, "git-remote-"+helper)
 		}
 	}
-	for _, name := range sh.fileNames() {
+	for _, name := range w.fileNames(sh) {
 		hook := strings.Contains(name, ".git/hooks/") || strings.HasSuffix(name, "/hooks/"+base(name)) && slices.Contains(hookNames, base(name)) || hooks != "" && strings.HasPrefix(name, hooks+"/")
 		if hook || slices.Contains(names, base(name)) {
-			w.own(sh.child(), []string{sh.files[name]}, []field{{text: name}}, unread)
+			w.own(sh.child(), []string{w.text(sh, name)}, []field{{text: name}}, unread)
 		}
 	}
 }

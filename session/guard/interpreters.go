@@ -86,6 +86,9 @@ func (w *walker) interpreter(sh *shell, program string, args []field, stdin stri
 	}
 	scripts := sedScripts(program, args, sources)
 	for _, text := range sources {
+		if w.charge(len(text)) {
+			return
+		}
 		if !slices.Contains(editors, program) {
 			w.authors(sh, text)
 		}

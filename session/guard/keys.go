@@ -10,12 +10,12 @@ import (
 // reads it, and is looked at as if one did: as it is written, which is what a pipe passes
 // on, and as a terminal would; as a whole, and each line by itself, since a shell goes on
 // behind one that it cannot parse. What is none is no command.
-func keyed(input string) (found []command) {
+func keyed(input string, e *effort) (found []command) {
 	if len(input) > maxLine {
 		return []command{opaque("what is typed, "+sizeOf(len(input)), "it is longer than what is looked at")}
 	}
 	look := func(text string) {
-		if w := newWalker(); w.code(newShell(""), text, unread) {
+		if w := newWalker(e); w.code(newShell(""), text, unread) {
 			w.uncalled()
 			found = append(found, w.found...)
 		}
@@ -28,6 +28,7 @@ func keyed(input string) (found []command) {
 	if !sure {
 		found = append(found, opaque("what is typed", "keys in it move within a line or fetch an earlier one"))
 	}
+	spent := e.spent
 	for _, text := range texts {
 		look(text)
 		lines := strings.SplitN(text, "\n", maxTurns)
@@ -40,9 +41,12 @@ func keyed(input string) (found []command) {
 				look(code)
 			}
 		}
-		w := newWalker()
+		w := newWalker(e)
 		w.calls(newShell(""), language{}, text) // an interpreter may read it
 		found = append(found, w.found...)
+	}
+	if e.spent && !spent { // which may have been noted among what is no command
+		found = append(found, opaque("what is typed", "it does more than what is followed"))
 	}
 	return found
 }

@@ -143,6 +143,9 @@ func (w *walker) calls(sh *shell, l language, program string) {
 			continue
 		}
 		for _, after := range calls {
+			if w.charge(scanWork) {
+				return
+			}
 			args := l.arguments(after)
 			for (behind || slices.Contains(given, function)) && len(args) > 1 && !known(args[0].text) {
 				args = args[1:]

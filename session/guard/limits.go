@@ -18,9 +18,22 @@ const (
 	// maxVariables is how many variables, functions and aliases a line may have, of
 	// which each shell inside has a copy.
 	maxVariables = 256
-	// maxExpanded bounds the text of all words of one line, expanded each time, in
-	// bytes.
+	// maxExpanded bounds the text of all words, code and files of one line, each time
+	// that they are looked at, in bytes.
 	maxExpanded = 2 << 20
+	// maxNoted bounds the words of all commands of one line, which each program that runs
+	// another one has again, and the files that they read and write.
+	maxNoted = 100_000
+	// maxCompared bounds the work of comparing one call with all rules, about one for each
+	// character: some tenths of a second. A command beyond it may be any.
+	maxCompared = 32 << 20
+	// fileWork is what looking at the name of a file that the line wrote is charged, in
+	// bytes, and scanWork a call in a program of another language.
+	fileWork, scanWork = 4, 256
+	// argumentWork, wordWork, pathWork and schemeWork are what comparing an argument with
+	// flags, a text with a word, finding out where a path is, and looking for paths in a
+	// word take besides, in characters.
+	argumentWork, wordWork, pathWork, schemeWork = 2, 4, 64, 64
 	// maxDepth bounds shells inside shells, functions inside functions.
 	maxDepth = 24
 	// maxNesting bounds brackets inside brackets of one line: the parser recurses.

@@ -48,13 +48,14 @@ func (l *Lists) Check(c Call) error {
 		return nil
 	}
 	commands := (&subject{call: c}).commands()
+	again := &effort{}
 	for i := range commands {
 		found := &commands[i]
 		if found.unparsed && !found.top {
 			return tool.Errorf(tool.Denied, "%s was not run: the code `%s`, which a shell inside would run, cannot be parsed, so that the profile's lists of commands cannot be checked", c.Tool, found.show()).
 				WithHint("Write it in plain shell, or put it into a script.").WithPath("denied_commands")
 		}
-		for _, one := range append(found.pieces(), *found) {
+		for _, one := range append(found.pieces(again), *found) {
 			if p := l.denies(&one); p != nil {
 				return tool.Errorf(tool.Denied, "%s was not run: the command `%s` is denied by `%s` in denied_commands of its profile", c.Tool, one.show(), p.text).
 					WithHint("Do it another way, without this command. Nothing else of the line was run.").WithPath("denied_commands")
@@ -93,8 +94,8 @@ func (l *Lists) denies(c *command) *pattern {
 
 // pieces are the commands that stand in code which was not parsed, by what separates
 // commands in all shells.
-func (c *command) pieces() []command {
-	w := newWalker()
+func (c *command) pieces(e *effort) []command {
+	w := newWalker(e)
 	for piece := range strings.FieldsFuncSeq(c.code, func(r rune) bool { return strings.ContainsRune("\n;&|(){}`", r) }) {
 		w.code(newShell(c.dir), piece, unread)
 		if len(w.found) > maxSteps {

@@ -53,7 +53,7 @@ func (w *walker) lying(sh *shell, program string) {
 	}
 	for _, l := range loadersOf()[program] {
 		ends := strings.Fields(l.files)
-		for _, name := range sh.fileNames() {
+		for _, name := range w.fileNames(sh) {
 			text := sh.files[name]
 			if !slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(name, end) }) || strings.HasPrefix(text, copied) {
 				continue

@@ -100,10 +100,10 @@ func (w *walker) options(sh *shell, program string, args []field) {
 			}
 		}
 	}
-	for _, file := range sh.fileNames() {
+	for _, file := range w.fileNames(sh) {
 		for end, of := range optionFiles() {
 			if of == table && strings.HasSuffix(file, end) {
-				w.optionFile(sh, program, patterns, sh.files[file])
+				w.optionFile(sh, program, patterns, w.text(sh, file))
 			}
 		}
 	}

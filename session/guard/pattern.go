@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -38,6 +39,7 @@ type pattern struct {
 
 type wordGlob struct {
 	forms  [][]element // any of them
+	begins []string    // what each of them begins with that stands there to the letter
 	isPath bool
 	home   bool // it begins with the user's home
 }
@@ -170,6 +172,16 @@ func (p *pattern) addWord(w string) {
 	} else {
 		g.forms = [][]element{globElements(w, false)}
 	}
+	for _, form := range g.forms {
+		var b strings.Builder
+		for _, e := range form {
+			if e.kind != exactly {
+				break
+			}
+			b.WriteRune(e.r)
+		}
+		g.begins = append(g.begins, b.String())
+	}
 	if isPath || strings.ContainsAny(w, "*?[/=~:@") {
 		p.anywhere = append(p.anywhere, g)
 	} else {
@@ -215,6 +227,7 @@ type found int
 
 const (
 	no        found = iota
+	beyond          // there is more to compare than is compared
 	perhaps         // the command word is not known
 	byUnknown       // arguments that are not known may make it match
 	yes
@@ -243,12 +256,15 @@ func (p *pattern) match(c *command, certain bool) found {
 		name = base(word)
 	}
 	if certain {
-		if !known(name) || !p.whole && c.elsewhere() || !meet(p.name, elementsOf(name)) {
+		if !known(name) || !p.whole && c.elsewhere() || !c.effort.compare(len(name)*(len(p.name)+1)) || !meet(p.name, elementsOf(name)) {
 			return no
 		}
 	} else {
 		if !known(base(word)) {
 			return perhaps // it may also be a program that runs the pattern's
+		}
+		if !c.effort.compare(len(name) * (len(p.name) + 1)) {
+			return beyond
 		}
 		if !meet(lowered(p.name), lowered(elementsOf(name))) {
 			// mkfs.ext4 is mkfs.
@@ -299,8 +315,13 @@ func argumentsOf(fields []field) []argument {
 
 // argumentsOf compares the arguments.
 func (p *pattern) argumentsOf(c *command, certain bool) found {
+	fewer := new(bool)
+	if !c.effort.compare(len(c.fields) * (len(p.flags) + argumentWork)) {
+		*fewer = true
+		c = &command{fields: c.fields[:1], dir: c.dir, base: c.base, links: c.links, effort: c.effort}
+	}
 	args := argumentsOf(c.fields[1:])
-	m := matching{certain: certain, command: c, dir: c.dir, base: c.base, args: args, used: make([]bool, len(args))}
+	m := matching{certain: certain, command: c, dir: c.dir, base: c.base, args: args, used: make([]bool, len(args)), fewer: fewer}
 	result := yes
 	for _, step := range []func() found{
 		func() found { return m.flags(p.needed(certain)) },
@@ -312,7 +333,9 @@ func (p *pattern) argumentsOf(c *command, certain bool) found {
 		},
 		func() found { return m.anywhere(p.anywhere, strings.Contains(p.rawName, "*")) },
 	} {
-		if f := step(); f == no {
+		if f := step(); f == no && *fewer && !certain {
+			return beyond
+		} else if f == no {
 			return no
 		} else if f < result {
 			result = f
@@ -329,6 +352,7 @@ type matching struct {
 	base    string
 	args    []argument
 	used    []bool // by something that is not known; one word is one thing
+	fewer   *bool  // set when not all was compared: no may be yes
 }
 
 // wild finds an argument that may be anything and has not been used.
@@ -453,13 +477,56 @@ func (m *matching) is(w wordGlob, a argument) bool {
 	}
 	texts := []string{a.text}
 	if w.isPath {
-		texts = m.seen(a.text)
+		var all bool
+		texts, all = m.seen(a.text)
+		*m.fewer = *m.fewer || !all
 	}
 	return slices.ContainsFunc(texts, func(t string) bool {
-		e := elementsOf(t)
-		if rest, ok := strings.CutPrefix(t, string(home)); ok && w.home {
-			e = append([]element{{r: home}}, elementsOf(rest)...)
-		}
-		return slices.ContainsFunc(w.forms, func(f []element) bool { return meet(f, e) })
+		found, all := w.is(t, m.command.effort)
+		*m.fewer = *m.fewer || !all
+		return found
 	})
+}
+
+// is compares one text. It is false where that is more work than there may be.
+func (w *wordGlob) is(t string, e *effort) (found, compared bool) {
+	var elements []element
+	for i, form := range w.forms {
+		if !e.compare(len(w.begins[i]) + wordWork) {
+			return false, false
+		}
+		if apartAt(w.begins[i], t) {
+			continue
+		}
+		if elements == nil {
+			elements = elementsOf(t)
+			if rest, ok := strings.CutPrefix(t, string(home)); ok && w.home {
+				elements = append([]element{{r: home}}, elementsOf(rest)...)
+			}
+		}
+		if !e.compare(len(t) + len(form)*len(elements)) {
+			return false, false
+		}
+		if meet(form, elements) {
+			return true, true
+		}
+	}
+	return false, true
+}
+
+// apartAt reports whether a text, before anything in it that is not known, is another one
+// than what begins so.
+func apartAt(begins, text string) bool {
+	for i := range len(begins) {
+		if i == len(text) {
+			return true
+		}
+		if text[i] >= utf8.RuneSelf {
+			return false // it may be a mark
+		}
+		if text[i] != begins[i] {
+			return true
+		}
+	}
+	return false
 }

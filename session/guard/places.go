@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -79,7 +78,12 @@ var directoryFlags = sync.OnceValue(func() map[string][]string {
 const maxElsewheres = 16
 
 // elsewheres are the directories besides its own from which a command looks at its words.
-func (c *command) elsewheres() (all []string) {
+func (c *command) elsewheres() []string {
+	if c.from != nil {
+		return *c.from
+	}
+	var all []string
+	c.from = &all
 	flags := directoryFlags()[called(c.fields[0].text)]
 	if len(flags) == 0 {
 		return nil
@@ -88,8 +92,26 @@ func (c *command) elsewheres() (all []string) {
 		if dir := resolve(c.dir, f.text); !slices.Contains(all, dir) {
 			all = append(all, dir)
 		}
-		if len(all) > maxElsewheres {
+		if len(all) > maxElsewheres || !c.effort.compare(len(f.text)) {
 			break
+		}
+	}
+	return all
+}
+
+// inside are the paths that stand in the words of a command beside other text.
+func (c *command) inside() []string {
+	if c.within != nil {
+		return *c.within
+	}
+	var all []string
+	c.within = &all
+	if program := called(c.fields[0].text); apart(program) {
+		for _, f := range c.fields[1:] {
+			if !c.effort.compare(schemeWork + len(f.text)) {
+				break
+			}
+			all = append(all, pathsIn(program, f.text)...)
 		}
 	}
 	return all
@@ -103,14 +125,8 @@ func (m *matching) beside(w wordGlob, wild bool) bool {
 		return known(strings.TrimPrefix(text, string(home))) && m.is(w, argument{field: field{text: text}})
 	}
 	c := m.command
-	if slices.ContainsFunc(c.touched.reads, is) || wild && slices.ContainsFunc(c.touched.writes, is) {
+	if slices.ContainsFunc(c.touched.reads, is) || wild && slices.ContainsFunc(c.touched.writes, is) || slices.ContainsFunc(c.inside(), is) {
 		return true
-	}
-	program := called(c.fields[0].text)
-	for _, a := range m.args {
-		if apart(program) && slices.ContainsFunc(pathsIn(program, a.text), is) {
-			return true
-		}
 	}
 	dirs := c.elsewheres()
 	if len(dirs) > maxElsewheres {
@@ -139,15 +155,29 @@ func (m *matching) words(all []wordGlob) bool {
 
 // seen are the paths that an argument is looked at as: absolute, from where the
 // call's relative paths begin, as it is written, and, where it is a glob, the
-// directories in which that looks. What is certain is the first two.
-func (m *matching) seen(text string) []string {
-	full := resolve(m.dir, text)
-	places := append([]string{full}, linked(m.command.links, full)...)
-	if m.certain && len(places) > 1 {
-		return nil // it is elsewhere
+// directories in which that looks. What is certain is the first two. It is false where
+// there are more than are followed.
+func (m *matching) seen(text string) (all []string, ok bool) {
+	links, from := m.command.links, place{m.dir, text, m.certain}
+	if known, ok := links.seen[from]; ok {
+		return known.paths, known.all
 	}
-	var all []string
-	for _, place := range places {
+	paths, ok := m.placed(text)
+	links.seen[from] = sights{paths, ok}
+	return paths, ok
+}
+
+// placed makes those paths.
+func (m *matching) placed(text string) (all []string, ok bool) {
+	if !m.command.effort.compare(pathWork + len(m.dir) + len(text)) {
+		return nil, false
+	}
+	full := resolve(m.dir, text)
+	others, ok := m.command.links.of(full, m.command.effort)
+	if m.certain && len(others) > 0 {
+		return nil, ok // it is elsewhere
+	}
+	for _, place := range append([]string{full}, others...) {
 		all = append(all, place)
 		if inside, ok := strings.CutPrefix(place, strings.TrimSuffix(m.base, "/")+"/"); ok {
 			all = append(all, inside)
@@ -157,7 +187,7 @@ func (m *matching) seen(text string) []string {
 		}
 	}
 	if m.certain {
-		return all
+		return all, ok
 	}
 	if !absolute(text) {
 		all = append(all, strings.TrimPrefix(text, "./"))
@@ -170,45 +200,7 @@ func (m *matching) seen(text string) []string {
 			all = append(all, full[:i])
 		}
 	}
-	return all
-}
-
-// maxLinks bounds the links of a line, and how often one leads to another.
-const (
-	maxLinks    = 32
-	maxLinkHops = 8
-)
-
-// link notes that what is at a path is what is at another one.
-func (s *shell) link(name, target string) {
-	if name != target && !open(name) && len(s.links) < maxLinks {
-		s.links[name] = target
-	}
-}
-
-// linked are the other paths at which a path is, by the links that the line makes.
-func linked(links map[string]string, p string) (all []string) {
-	if len(links) == 0 {
-		return nil
-	}
-	next := []string{p}
-	for range maxLinkHops {
-		var more []string
-		for _, p := range next {
-			for _, name := range slices.Sorted(maps.Keys(links)) {
-				rest, ok := strings.CutPrefix(p, name)
-				if !ok || rest != "" && rest[0] != '/' {
-					continue
-				}
-				target := resolve(links[name], "."+rest)
-				if target != p && !slices.Contains(all, target) && len(all) < maxTurns {
-					all, more = append(all, target), append(more, target)
-				}
-			}
-		}
-		next = more
-	}
-	return all
+	return all, ok
 }
 
 // touch notes the files that redirections of a statement read or write, for the commands of

@@ -72,6 +72,9 @@ func (w *walker) comments(text string) string {
 		if !strings.Contains(text, "\\\n") || !strings.Contains(text, "#") {
 			return text
 		}
+		if w.charge(len(text)) {
+			return text
+		}
 		p := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true))
 		file, err := p.Parse(strings.NewReader(text), "")
 		if err != nil {

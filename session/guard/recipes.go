@@ -88,19 +88,27 @@ func (w *walker) recipes(sh *shell, text string) {
 	}
 	variables := maps.Clone(makeVariables())
 	begins := "\t"
+	expand := func(text string) string {
+		made := expandMake(text, variables)
+		w.charge(len(text) + len(made))
+		return made
+	}
 	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\\\n", " "), "\n") {
+		if w.charge(len(line)) {
+			return
+		}
 		w.makeShells(sh, line)
 		name, value, cut := strings.Cut(line, "=")
 		if name = strings.TrimSpace(name); cut && !strings.HasPrefix(line, begins) && isName(strings.TrimRight(strings.TrimPrefix(name, "."), ":?+! ")) {
 			switch plain := strings.TrimRight(name, ":?+! "); {
 			case strings.HasSuffix(name, "!"):
-				w.code(sh.child(), expandMake(value, variables), unread)
+				w.code(sh.child(), expand(value), unread)
 			case plain == ".RECIPEPREFIX":
 				begins = strings.TrimSpace(value)
 			case plain == "SHELL":
 				w.shellSetting(sh, value)
 			case len(variables) < maxVariables:
-				value = limited(expandMake(strings.TrimSpace(value), variables))
+				value = limited(expand(strings.TrimSpace(value)))
 				if before, ok := variables[plain]; ok && strings.HasSuffix(name, "+") {
 					value = limited(before + " " + value)
 				}
@@ -120,7 +128,7 @@ func (w *walker) recipes(sh *shell, text string) {
 			_, recipe, ok = strings.Cut(line, ";")
 		}
 		if ok && known(recipe) {
-			w.code(sh.child(), strings.TrimLeft(expandMake(recipe, variables), "@-+ \t"), unread)
+			w.code(sh.child(), strings.TrimLeft(expand(recipe), "@-+ \t"), unread)
 		}
 	}
 }
@@ -229,9 +237,9 @@ func (w *walker) recipesOf(sh *shell, program string, args []field, stdin string
 	for _, r := range recipeFilesOf()[program] {
 		ends := strings.Fields(r.files)
 		texts := map[string]string{}
-		for _, name := range sh.fileNames() {
+		for _, name := range w.fileNames(sh) {
 			if slices.Contains(ends, base(name)) || slices.ContainsFunc(ends, func(end string) bool { return end[0] == '.' && strings.HasSuffix(name, end) }) {
-				texts[name] = sh.files[name]
+				texts[name] = w.text(sh, name)
 			}
 		}
 		for i, f := range named(args, "-f", "--file") {

@@ -31,9 +31,9 @@ func (w *walker) sshOptions(sh *shell, program string, args []field, stdin strin
 			w.sshConfiguration(sh, w.file(sh, args[i+1], stdin))
 		}
 	}
-	for _, name := range sh.fileNames() {
+	for _, name := range w.fileNames(sh) {
 		if strings.HasSuffix(name, "/.ssh/config") {
-			w.sshConfiguration(sh, sh.files[name])
+			w.sshConfiguration(sh, w.text(sh, name))
 		}
 	}
 }

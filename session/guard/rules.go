@@ -120,21 +120,24 @@ func (p *policy) first(s *subject, c *command) verdict {
 			if c == nil {
 				continue
 			}
-			v.command = c.show()
 			switch found := r.command.match(c, r.Action == Allow); found {
 			case no:
 				continue
-			case perhaps:
+			case perhaps, beyond:
 				// Which command it is cannot be known. A person says, unless what
 				// follows is stricter.
 				if r.Action == Allow {
 					continue
 				}
 				matched, unknown = false, c.unknown()
+				if found == beyond {
+					unknown = "with more words and links than are compared"
+				}
 			case byUnknown:
 				unknown = "with arguments that cannot be known before it runs"
 			case yes:
 			}
+			v.command = c.show()
 		}
 		if !r.matchesArguments(s) {
 			continue

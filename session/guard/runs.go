@@ -57,7 +57,7 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 	if alias, ok := sh.aliases[name]; ok && !strings.HasPrefix(name, "git ") {
 		return w.aliased(sh, alias, fields, stdin)
 	}
-	if programs := sh.written(name); len(programs) > 0 {
+	if programs := w.written(sh, name); len(programs) > 0 {
 		return w.own(sh, programs, fields, stdin)
 	}
 	w.found[at].told(program, fields[1:], stdin)
@@ -220,7 +220,7 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 	switch program {
 	case "mount": // of what is there at another place
 		if operands := operandsBehind(mountValues, args); len(operands) == 2 && slices.ContainsFunc(args, func(f field) bool { return strings.Contains(f.text, "bind") || f.text == "-B" }) {
-			sh.link(resolve(sh.dir, operands[1].text), resolve(sh.dir, operands[0].text))
+			sh.links.add(resolve(sh.dir, operands[1].text), resolve(sh.dir, operands[0].text))
 		}
 	case "direnv": // whose file is a shell's
 		w.code(sh.child(), w.file(sh, field{text: ".envrc"}, unread), unread)

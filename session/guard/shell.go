@@ -33,7 +33,7 @@ type shell struct {
 	sorted *[]string
 	// links are the paths at which the line makes links, and where they lead. All shells
 	// of a line share them.
-	links map[string]string
+	links *links
 	// touched is what the redirections around the command read and write.
 	touched touched
 }
@@ -50,7 +50,7 @@ func newShell(dir string) *shell {
 	}
 	return &shell{
 		vars: map[string]variable{}, exported: map[string]bool{}, funcs: map[string]*syntax.Stmt{},
-		aliases: map[string]string{}, files: map[string]string{}, sorted: &[]string{}, links: map[string]string{}, dir: dir, zero: "bash",
+		aliases: map[string]string{}, files: map[string]string{}, sorted: &[]string{}, links: newLinks(), dir: dir, zero: "bash",
 	}
 }
 

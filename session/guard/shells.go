@@ -31,6 +31,7 @@ func (w *walker) file(sh *shell, f field, stdin string) string {
 		return text
 	}
 	text := sh.content(f.text)
+	w.charge(len(text))
 	if _, ok := sh.files[resolve(sh.dir, f.text)]; ok && !strings.HasPrefix(text, copied) {
 		return text
 	}
@@ -64,7 +65,7 @@ func (w *walker) shell(sh *shell, program string, args []field, stdin string) st
 			w.code(inner, w.file(sh, field{text: inner.lookup(name)}, stdin), stdin)
 		}
 	}
-	for _, name := range sh.fileNames() { // as one of a later day may
+	for _, name := range w.fileNames(sh) { // as one of a later day may
 		if slices.Contains(startup, base(name)) {
 			w.code(inner, w.file(sh, field{text: name}, stdin), unread)
 		}
@@ -183,6 +184,7 @@ func (w *walker) packageScripts(sh *shell, program string) {
 			continue
 		}
 		text, ok := sh.files[resolve(sh.dir, s.file)]
+		w.charge(len(text))
 		if strings.HasPrefix(text, fetched) {
 			w.give(program, "it reads scripts that are only known when it runs")
 		}

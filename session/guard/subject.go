@@ -47,7 +47,7 @@ func (s *subject) commands() []command {
 		s.found = []command{opaque("the arguments", "they are no JSON object whose members stand once")}
 		return s.found
 	}
-	w := newWalker()
+	w := newWalker(&effort{})
 	w.base = dirText(s.call.Dir)
 	sh := newShell(s.directory(o))
 	for name, data := range s.call.Files {
@@ -73,7 +73,7 @@ func (s *subject) commands() []command {
 	}
 	if s.call.Tool == "process.process" {
 		if input, ok := o.text("input"); ok {
-			w.found = append(w.found, keyed(input)...)
+			w.found = append(w.found, keyed(input, w.effort)...)
 		}
 	}
 	if line, ok := o.text("command"); ok {

@@ -317,7 +317,7 @@ func (w *walker) typedKeys(name, keys string) {
 		w.give(name, "what it types into a shell is only known when it runs")
 		return
 	}
-	found := keyed(keys)
+	found := keyed(keys, w.effort)
 	w.found = append(w.found, found...)
 	w.steps += len(found)
 	text, _ := terminalText(keys)

@@ -13,11 +13,8 @@ import (
 // runs nothing: what would be known only then it marks as not known. Every branch
 // is followed, also those that are never taken.
 type walker struct {
+	*effort
 	found []command
-	steps int // commands that were followed
-	words int // that were expanded
-	bytes int // that they have
-	spent bool
 	base  string // where the call's relative paths begin
 	// declared are all functions, and called those that were called.
 	declared []declared
@@ -35,8 +32,8 @@ type declared struct {
 	body *syntax.Stmt
 }
 
-func newWalker() *walker {
-	return &walker{called: map[*syntax.Stmt]bool{}, followed: map[string]string{}, running: map[string]int{}}
+func newWalker(e *effort) *walker {
+	return &walker{effort: e, called: map[*syntax.Stmt]bool{}, followed: map[string]string{}, running: map[string]int{}}
 }
 
 // once reports whether code in a file is followed for the first time.
@@ -107,6 +104,7 @@ func (w *walker) code(sh *shell, text, stdin string) bool {
 	if w.spent {
 		return true // a person is asked anyway
 	}
+	w.charge(len(text))
 	switch {
 	case len(text) > maxLine:
 		w.give("a line of "+sizeOf(len(text)), "it is longer than what is looked at")
@@ -236,22 +234,6 @@ func (w *walker) read(sh *shell, r *syntax.Redirect, target string) string {
 	}
 	return sh.content(target)
 }
-
-// over reports whether there has been enough work, and notes it once.
-func (w *walker) over(sh *shell) bool {
-	w.steps++
-	if w.steps <= maxSteps && sh.depth <= maxDepth*4 && w.bytes <= maxExpanded && len(sh.vars)+len(sh.aliases)+len(sh.funcs) <= maxVariables {
-		return w.spent
-	}
-	if !w.spent {
-		w.spent = true
-		w.exhausted()
-	}
-	return true
-}
-
-// exhausted notes that nothing more of the line is followed.
-func (w *walker) exhausted() { w.give("the line", "it does more than what is followed") }
 
 // cmd follows one command of any form and returns what it prints.
 func (w *walker) cmd(sh *shell, c syntax.Command, stdin string) string {
@@ -436,7 +418,17 @@ func (w *walker) simple(sh *shell, c *syntax.CallExpr, stdin string) string {
 func (w *walker) note(sh *shell, fields []field) {
 	_, set := sh.vars["PATH"]
 	searched := set && !strings.HasPrefix(sh.lookup("PATH"), string(outside)) // more directories behind it hide nothing
-	w.found = append(w.found, command{fields: slices.Clone(fields), dir: sh.dir, base: w.base, searched: searched, touched: sh.touched, links: sh.links})
+	for _, f := range fields {
+		w.bytes += len(f.text)
+	}
+	for _, name := range slices.Concat(sh.touched.reads, sh.touched.writes) {
+		w.bytes += len(name)
+	}
+	w.noted += len(fields) + len(sh.touched.reads) + len(sh.touched.writes)
+	if w.charge(0) {
+		fields = fields[:min(len(fields), maxBraces)] // the rest is not known, as the line
+	}
+	w.found = append(w.found, command{fields: slices.Clone(fields), dir: sh.dir, base: w.base, searched: searched, touched: sh.touched, links: sh.links, effort: w.effort})
 }
 
 // call follows the body of a function. Its local variables end with it.
