@@ -168,16 +168,22 @@ func (a *app) runJob(ctx context.Context, cmd *cobra.Command, s rpc.Services, f 
 	})
 }
 
-// handOver prints and saves what a job gave. Its exit code is told whatever becomes of
-// that: the job will not run again.
+// handOver saves and prints what a job gave. Its exit code is told whatever becomes of
+// that: the job will not run again. For that reason it is saved first, also after an
+// interrupt: the output may go to a pager, which takes its time, and where Ctrl-C is meant
+// for that.
 func (a *app) handOver(ctx context.Context, s rpc.Services, f jobFlags, r session.JobResult) error {
-	err := a.printJob(f, r)
-	if err != nil && !errors.Is(err, syscall.EPIPE) { // who reads no further wants no more
-		err = fmt.Errorf("its output cannot be printed: %w%s", err, keepOutput(r))
-	}
+	var err error
 	if f.output != "" {
-		err = errors.Join(err, save(ctx, s, f.output, r.Artifacts))
+		saving, cancel := outlast(ctx, saveGrace)
+		err = save(saving, s, f.output, r.Artifacts)
+		cancel()
 	}
+	perr := a.printJob(f, r)
+	if perr != nil && !errors.Is(perr, syscall.EPIPE) { // who reads no further wants no more
+		perr = fmt.Errorf("its output cannot be printed: %w%s", perr, keepOutput(r))
+	}
+	err = errors.Join(err, perr)
 	code := jobExitCode(r)
 	switch {
 	case err != nil:

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/caisson-dev/caisson/rpc"
 	"github.com/caisson-dev/caisson/session"
@@ -60,26 +62,60 @@ func save(ctx context.Context, s rpc.Services, dir string, files []session.JobAr
 	}
 	var failed []error
 	var instead aside
+	kept, others := false, 0
+	var alone []string // those of the others that are nowhere else
 	for _, f := range files {
 		err := put(dir, f)
 		if err == nil {
 			continue
 		}
 		where := "it is kept as " + f.URI
-		if other, aerr := instead.make(); aerr == nil && put(other, f) == nil {
+		other, aerr := instead.make()
+		beside := aerr == nil && put(other, f) == nil
+		if beside {
 			where = "it is in " + other
 		}
-		if len(failed) < maxSaid {
+		kept = kept || !beside
+		switch {
+		case len(failed) < maxSaid:
 			failed = append(failed, fmt.Errorf("%q cannot be saved: %w; %s", f.Path, err, where))
-		} else if len(failed) == maxSaid {
-			failed = append(failed, errors.New("nor can others"))
+			continue
+		case !beside:
+			alone = append(alone, fmt.Sprintf("%q: %s", f.Path, f.URI))
 		}
+		others++
+	}
+	if in := others - len(alone); in > 0 {
+		failed = append(failed, fmt.Errorf("%d others cannot be saved; they are in %s", in, instead.dir))
+	}
+	if len(alone) > 0 {
+		failed = append(failed, fmt.Errorf("%d others cannot be saved; they are kept as\n%s", len(alone), strings.Join(alone, "\n")))
+	}
+	if kept {
+		failed = append(failed, errors.New(`an editor, or whoever else speaks to "caisson serve", can save what is kept so (artifact/list, artifact/save)`))
 	}
 	return errors.Join(failed...)
 }
 
-// maxSaid is how many files are named that cannot be saved.
-const maxSaid = 20
+const (
+	// maxSaid is how many files that cannot be saved are told of with the reason. Where
+	// the others are is told all the same, of each that is not beside them: nobody would
+	// find it again.
+	maxSaid = 20
+	// saveGrace is how long saving goes on after an interrupt: long enough for what a
+	// job may leave, on a disk that answers.
+	saveGrace = 30 * time.Second
+)
+
+// outlast is a context that ends with its cancel, or grace after ctx.
+func outlast(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(grace, cancel)
+		context.AfterFunc(lasting, func() { timer.Stop() })
+	})
+	return lasting, cancel
+}
 
 // aside is a directory for what could not be written where it belongs, once there is
 // something.
