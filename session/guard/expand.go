@@ -331,6 +331,9 @@ func (w *walker) list(b *splitter, list []field, quoted, apart bool) {
 
 // operate applies what stands behind the name in ${…}.
 func (w *walker) operate(sh *shell, p *syntax.ParamExp, text string, set bool) string {
+	if p.Slice != nil || p.Repl != nil || p.Exp != nil {
+		w.charge(len(text))
+	}
 	derived := string(outside) // of a text that is honest but not known
 	if open(text) || known(text) {
 		derived = string(anything)

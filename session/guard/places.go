@@ -169,7 +169,7 @@ func (m *matching) seen(text string) (all []string, ok bool) {
 
 // placed makes those paths.
 func (m *matching) placed(text string) (all []string, ok bool) {
-	if !m.command.effort.compare(pathWork + len(m.dir) + len(text)) {
+	if len(text) > maxLine || !m.command.effort.compare(pathWork+len(m.dir)+len(text)) {
 		return nil, false
 	}
 	full := resolve(m.dir, text)

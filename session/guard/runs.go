@@ -22,6 +22,9 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 	first := fields[0]
 	at := len(w.found)
 	w.note(sh, withoutValues(fields))
+	if w.spent {
+		return string(anything)
+	}
 	defer func() {
 		if slices.Contains(through, base(first.text)) && len(w.found) > at+1 {
 			w.found[at].through = true
