@@ -152,13 +152,14 @@ func (p *Pool) insist(ctx context.Context, whom string, within time.Duration, pr
 // jump that failed has its own. A ProxyCommand need not have any, so that with one, of
 // which proxied tells, it may have been either.
 func masterHungUp(text string, proxied bool, err error) *hangUp {
-	line, beside := regexp.MustCompile(saysHungUp), regexp.MustCompile(saysClosed)
+	line, beside, full := regexp.MustCompile(saysHungUp), regexp.MustCompile(saysClosed), regexp.MustCompile(saysFull)
 	found := false
 	for l := range strings.Lines(plainLines(text)) {
 		switch l = strings.TrimSpace(l); {
 		case line.MatchString(l):
 			found = true
-		case l == "", beside.MatchString(l):
+		// The server's words are in a line of the client's, into which others may have written.
+		case l == "", beside.MatchString(l), full.MatchString(l):
 		default:
 			return nil
 		}
@@ -166,7 +167,7 @@ func masterHungUp(text string, proxied bool, err error) *hangUp {
 	if !found {
 		return nil
 	}
-	return &hangUp{err: err, said: regexp.MustCompile(saysFull).FindString(text), proxied: proxied}
+	return &hangUp{err: err, said: full.FindString(text), proxied: proxied}
 }
 
 // proxyCommand reports whether a ProxyCommand of the user's leads to a host of the route.
