@@ -498,10 +498,10 @@ describe("in a real workbench", () => {
     await expect(agent.open()).rejects.toMatchObject({ data: { kind: "sessionBusy" } });
     await picture("busy");
     await release();
-    // It is this window's again without a click.
+    // It is this window's again as soon as somebody uses it, without a click.
     await row.filter({ hasNotText: "in use" }).waitFor();
-    await window.row("Processes", "survivor").filter({ hasText: "running" }).waitFor();
     expect((await agent.open()).id).toBe(session.id);
+    await window.row("Processes", "survivor").filter({ hasText: "running" }).waitFor();
   });
 
   it("follows what another window does with its sessions", async () => {

@@ -97,7 +97,9 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
       const unknown = caisson.sessions
         .list()
         .some(
-          (s) => (s.state === "failed" || s.heldBy !== undefined) && caisson.sessions.isUsed(s.id),
+          (s) =>
+            (s.state === "failed" || s.heldBy !== undefined || caisson.sessions.isFreed(s.id)) &&
+            caisson.sessions.isUsed(s.id),
         );
       processView.message = unknown ? notKnown : "";
     }),
@@ -132,6 +134,11 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
       void begin();
     }),
     vscode.window.onDidChangeActiveTextEditor(() => fileTree.follow()),
+    vscode.window.onDidChangeWindowState(({ focused }) => {
+      if (focused) {
+        void caisson.sessions.takeUpFreed();
+      }
+    }),
   );
   void takeUp(caisson);
   return exportedApi(caisson);

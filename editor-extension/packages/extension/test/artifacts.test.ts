@@ -1,5 +1,5 @@
 import type { Artifact } from "@caisson/protocol";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { ResponseError } from "vscode-jsonrpc/node";
 import { Artifacts } from "../src/model/artifacts.js";
 import { eventually, testService } from "./things.js";
@@ -18,6 +18,8 @@ function artifact(name: string, content: string, createdAt = "2026-01-01T10:00:0
 }
 
 describe("Artifacts", () => {
+  afterEach(() => void vi.useRealTimers());
+
   it("lists what there is and what comes, the newest first", async () => {
     let artifacts!: Artifacts;
     const older = artifact("older.txt", "1");
@@ -106,6 +108,8 @@ describe("Artifacts", () => {
         open = resolve;
       });
       const before = heard;
+      services[0]?.notify("artifact/changed", {});
+      await eventually(() => services[0]?.askedFor("artifact/list").length === asked + 1);
       for (let i = 0; i < 20; i++) {
         services[0]?.notify("artifact/changed", {});
       }
@@ -121,6 +125,87 @@ describe("Artifacts", () => {
     expect(changes).toBe(3);
     expect(services[0]?.askedFor("artifact/list")).toHaveLength(6);
     await service.stop();
+  });
+
+  it("asks at once, then with a pause as long as the list takes, and once for all between", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
+    let artifacts!: Artifacts;
+    let heard = 0;
+    let takes = 0;
+    const { service, services } = testService(
+      [
+        {
+          "artifact/list": () => {
+            vi.setSystemTime(Date.now() + takes);
+            return { artifacts: [] };
+          },
+        },
+      ],
+      {
+        listen: (connection) => {
+          artifacts.listen(connection);
+          connection.onNotification("config/changed", () => void heard++);
+        },
+      },
+    );
+    artifacts = new Artifacts(service);
+    await service.ensure();
+    const asked = () => services[0]?.askedFor("artifact/list").length;
+    await eventually(() => asked() === 1);
+    const tell = async () => {
+      const before = heard;
+      services[0]?.notify("artifact/changed", {});
+      services[0]?.notify("config/changed", {});
+      await eventually(() => heard > before && vi.getTimerCount() > 0);
+    };
+    takes = 300;
+    const timers = vi.getTimerCount();
+    services[0]?.notify("artifact/changed", {});
+    await eventually(() => asked() === 2 && vi.getTimerCount() > timers);
+    for (let i = 0; i < 20; i++) {
+      await tell();
+      vi.advanceTimersByTime(149);
+    }
+    expect(asked()).toBe(2);
+    vi.advanceTimersByTime(20);
+    await eventually(() => asked() === 3 && vi.getTimerCount() > timers);
+    vi.advanceTimersByTime(3_000);
+    await eventually(() => vi.getTimerCount() === timers);
+    // Nothing has changed any more.
+    expect(asked()).toBe(3);
+    vi.useRealTimers();
+    await service.stop();
+  });
+
+  it("asks a service no more that is about to end, and starts none", async () => {
+    let artifacts!: Artifacts;
+    let heard = 0;
+    const { service, services } = testService(
+      [
+        {
+          "artifact/list": () => ({ artifacts: [] }),
+          shutdown: () => {
+            services[0]?.notify("artifact/changed", {});
+            services[0]?.notify("config/changed", {});
+            return null;
+          },
+        },
+      ],
+      {
+        listen: (connection) => {
+          artifacts.listen(connection);
+          connection.onNotification("config/changed", () => void heard++);
+        },
+      },
+    );
+    artifacts = new Artifacts(service);
+    await service.ensure();
+    await service.stop();
+    expect(heard).toBe(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    await service.stop();
+    expect(services).toHaveLength(1);
+    expect(services[0]?.askedFor("artifact/list")).toHaveLength(1);
   });
 
   it("has one no longer that another window deleted", async () => {

@@ -1,5 +1,5 @@
 import type { Session } from "@caisson/protocol";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { CancellationTokenSource, ResponseError } from "vscode-jsonrpc";
 import { Processes } from "../src/model/processes.js";
 import { Sessions } from "../src/model/sessions.js";
@@ -242,42 +242,112 @@ describe("Sessions", () => {
     await service.stop();
   });
 
-  it("takes its own session up when the window that has it gives it up", async () => {
-    const memory = new TestMemory();
-    await memory.update("caisson.sessions", {
-      [folder]: { id: "s1", profile: "local", backend: "local" },
-    });
-    let sessions!: Sessions;
-    let holder: number | undefined = 42;
-    const held = () =>
-      session("s1", { state: "bound", ...(holder === undefined ? {} : { heldBy: holder }) });
-    const { service, services } = testService(
-      [
-        {
-          "session/list": () => ({ sessions: [held()] }),
-          "session/get": () => ({ session: held() }),
-          "session/open": () => {
-            if (holder !== undefined) {
-              throw new ResponseError(-32011, "held", { kind: "sessionBusy", retryable: true });
-            }
-            return { session: held(), resumed: true };
+  describe("of which another window has one", () => {
+    afterEach(() => void vi.useRealTimers());
+
+    /** A window whose session process 42 has, and what the service says of it since. */
+    async function shared() {
+      vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+      const memory = new TestMemory();
+      await memory.update("caisson.sessions", {
+        [folder]: { id: "s1", profile: "local", backend: "local" },
+      });
+      let sessions!: Sessions;
+      let now = session("s1", { state: "bound", heldBy: 42 });
+      const { service, services } = testService(
+        [
+          {
+            "session/list": () => ({ sessions: [now] }),
+            "session/get": () => ({ session: now }),
+            "session/open": ({ connect }) => {
+              if (now.heldBy !== undefined) {
+                throw new ResponseError(-32011, "held", { kind: "sessionBusy", retryable: true });
+              }
+              now = session("s1", { state: connect ? "ready" : "bound" });
+              return { session: now, resumed: true };
+            },
           },
+        ],
+        { listen: (c) => sessions.listen(c) },
+      );
+      sessions = new Sessions(service, memory, () => [folder]);
+      let opened = 0;
+      sessions.onDidOpen(() => void opened++);
+      await sessions.ready();
+      // Who has it is known, and that it has failed nobody says.
+      expect(sessions.ofFolder(folder)).toMatchObject({ state: "bound", heldBy: 42 });
+      return {
+        sessions,
+        opened: () => opened,
+        tell: async (over: Partial<Session>) => {
+          now = session("s1", { state: "bound", ...over });
+          services[0]?.notify("session/changed", { session: now });
+          await eventually(
+            () =>
+              sessions.get("s1")?.heldBy === now.heldBy && sessions.get("s1")?.state === now.state,
+          );
         },
-      ],
-      { listen: (c) => sessions.listen(c) },
+        end: async () => {
+          vi.useRealTimers();
+          await service.stop();
+        },
+      };
+    }
+
+    it("leaves that to whoever had it for a time, and takes it up then", async () => {
+      const { sessions, opened, tell, end } = await shared();
+      await tell({});
+      expect(sessions.isFreed("s1")).toBe(true);
+      vi.advanceTimersByTime(9_999);
+      // Its window was reloaded, and has it again.
+      await tell({ heldBy: 43 });
+      expect(sessions.isFreed("s1")).toBe(false);
+      vi.advanceTimersByTime(20_000);
+      await sessions.ready();
+      expect(opened()).toBe(0);
+      await tell({});
+      vi.advanceTimersByTime(9_999);
+      await sessions.ready();
+      expect(opened()).toBe(0);
+      vi.advanceTimersByTime(1);
+      await sessions.ready();
+      expect(opened()).toBe(1);
+      expect(sessions.isFreed("s1")).toBe(false);
+      await end();
+    });
+
+    it.each<[string, (sessions: Sessions) => Promise<unknown>]>([
+      ["is looked at", (sessions) => sessions.takeUpFreed()],
+      ["shows its views", (sessions) => sessions.forFolder(folder, { connect: false })],
+      ["uses it", (sessions) => sessions.forFolder(folder)],
+    ])("takes it up once when it was given up and the window %s", async (_, use) => {
+      const { sessions, opened, tell, end } = await shared();
+      await tell({});
+      await use(sessions);
+      expect(opened()).toBe(1);
+      expect(sessions.isFreed("s1")).toBe(false);
+      vi.advanceTimersByTime(20_000);
+      await sessions.takeUpFreed();
+      expect(opened()).toBe(1);
+      await end();
+    });
+
+    it.each([{ state: "failed" }, { state: "closed" }] as const)(
+      "takes up none that its owner left as %j",
+      async (over) => {
+        const { sessions, opened, tell, end } = await shared();
+        await tell(over);
+        await sessions.takeUpFreed();
+        await tell({ heldBy: 42 });
+        await tell({});
+        await tell(over);
+        await sessions.takeUpFreed();
+        vi.advanceTimersByTime(20_000);
+        await sessions.ready();
+        expect(opened()).toBe(0);
+        await end();
+      },
     );
-    sessions = new Sessions(service, memory, () => [folder]);
-    let opened = 0;
-    sessions.onDidOpen(() => void opened++);
-    await sessions.ready();
-    // Who has it is known, and that it has failed nobody says.
-    expect(sessions.ofFolder(folder)).toMatchObject({ state: "bound", heldBy: 42 });
-    expect(opened).toBe(0);
-    holder = undefined;
-    services[0]?.notify("session/changed", { session: held() });
-    await eventually(() => opened === 1);
-    expect(sessions.ofFolder(folder)?.heldBy).toBeUndefined();
-    await service.stop();
   });
 
   it("takes up at once what was given up in just that moment", async () => {
@@ -370,6 +440,22 @@ describe("Sessions", () => {
     expect(sessions.list()).toEqual([]);
     expect(sessions.rememberedOf(folder)).toBeUndefined();
     await service.stop();
+  });
+
+  it("starts no service to look what a session became that could not be opened", async () => {
+    const { service, services } = testService([
+      {
+        ...opening(),
+        "session/open": () => {
+          void service.stop();
+          return new Promise(() => undefined);
+        },
+      },
+    ]);
+    const sessions = new Sessions(service, new TestMemory(), () => [folder]);
+    await expect(sessions.openNew(folder)).rejects.toThrow();
+    await service.stop();
+    expect(services).toHaveLength(1);
   });
 
   it("forgets a deleted session", async () => {

@@ -8,6 +8,15 @@ import { name } from "./shown.js";
 /** How many bytes one read of an artifact asks for. */
 const chunk = 8 << 20;
 
+/**
+ * How much longer than a list takes the next one is waited for, when changes go on: however
+ * long the list is and however often it changes, asking takes a small part of the time.
+ */
+const share = 10;
+
+/** The longest such wait, in ms: a list that took long once is followed all the same. */
+const longestPause = 30_000;
+
 type ArtifactMethod = "artifact/preview" | "artifact/read" | "artifact/save" | "artifact/delete";
 
 /** How an artifact is looked at: as rendered, as an image, as text, or as its bytes. */
@@ -19,14 +28,17 @@ export class Artifacts implements Disposable {
   private readonly changed = new Emitter<void>();
   private readonly published = new Emitter<ArtifactPublished>();
   private readonly started: Disposable;
-  /** Whether the list is being asked for as it changed, and whether it changed again since. */
-  private following = false;
+  /** The connection whose list is being followed, and whether it changed again since. */
+  private followed: Connection | undefined;
   private behind = false;
+  /** Ends the pause between two lists. */
+  private wake: () => void = () => undefined;
 
   constructor(private readonly service: Service) {
-    this.started = service.onDidStart(() => {
+    this.started = service.onDidStart((connection) => {
+      this.wake();
       // A connection that is gone already is followed by one that asks again.
-      this.load().catch(() => undefined);
+      this.loadFrom(connection).catch(() => undefined);
     });
   }
 
@@ -111,7 +123,9 @@ export class Artifacts implements Disposable {
       if (kind !== "artifactNotFound") {
         throw thrown;
       }
-      this.load().catch(() => undefined);
+      if (this.service.running !== undefined) {
+        this.loadFrom(this.service.running).catch(() => undefined);
+      }
       const gone = `The artifact ${name(artifact.name)} was deleted in the meantime.`;
       throw new ServiceError(gone, { kind }, { cause: thrown });
     }
@@ -125,33 +139,57 @@ export class Artifacts implements Disposable {
       this.published.fire(event);
     });
     // Another window's, or one that the service itself has let go.
-    connection.onNotification("artifact/changed", () => void this.follow());
+    connection.onNotification("artifact/changed", () => void this.follow(connection));
   }
 
-  /** Asks for the list again, once for all changes that come while it is on its way. */
-  private async follow(): Promise<void> {
+  /**
+   * Asks the connection for the list again, at once and then with a pause: once for all
+   * changes that come meanwhile. A service that is about to end is not asked, nor started.
+   */
+  private async follow(connection: Connection): Promise<void> {
     this.behind = true;
-    if (this.following) {
+    if (this.followed === connection) {
       return;
     }
-    this.following = true;
-    while (this.behind) {
+    this.followed = connection;
+    while (this.behind && this.service.running === connection) {
       this.behind = false;
+      const begun = Date.now();
       // A connection that is gone is followed by one that asks again.
-      await this.load().catch(() => undefined);
+      await this.loadFrom(connection).catch(() => undefined);
+      await this.pause(Math.min(longestPause, share * (Date.now() - begun)));
     }
-    this.following = false;
+    if (this.followed === connection) {
+      this.followed = undefined;
+    }
+  }
+
+  private async pause(ms: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    await new Promise<void>((resolve) => {
+      this.wake = resolve;
+      timer = setTimeout(resolve, ms);
+    });
+    clearTimeout(timer);
   }
 
   dispose(): void {
     this.started.dispose();
+    this.wake();
     this.changed.dispose();
     this.published.dispose();
   }
 
-  /** Asks the service for everything that is published. */
+  /** Asks the service for everything that is published, starting it if need be. */
   async load(): Promise<void> {
-    const { artifacts } = await this.service.request("artifact/list", {});
+    await this.loadFrom(await this.service.ensure());
+  }
+
+  private async loadFrom(connection: Connection): Promise<void> {
+    const { artifacts } = await connection.request("artifact/list", {});
+    if (this.service.running !== connection) {
+      return; // another one knows better, or will
+    }
     const before = [...this.all.values()].map(publicationOf).sort().join("\n");
     this.all.clear();
     for (const artifact of artifacts) {

@@ -15,6 +15,12 @@ const heldKey = "caisson.open";
 /** How often a session is taken up that its other owner seems to give up just then. */
 const takeUpAttempts = 3;
 
+/**
+ * How long a session that its owner gives up is left to it, in ms: a window that is
+ * reloaded, or whose service crashed, comes back for it.
+ */
+const leftToOwner = 10_000;
+
 /** A session of a folder as it is remembered: enough to show before anything runs. */
 export interface Remembered {
   id: string;
@@ -57,6 +63,8 @@ export class Sessions implements Disposable {
   private readonly endings = new Map<string, "closed" | "deleted">();
   /** The sessions that are open in the service that runs now, by id. */
   private readonly taken = new Set<string>();
+  /** The sessions of this window that another owner gave up, by id, with what ends the wait for it. */
+  private readonly freed = new Map<string, NodeJS.Timeout>();
   private resuming: Promise<void> = Promise.resolve();
 
   constructor(
@@ -158,6 +166,10 @@ export class Sessions implements Disposable {
     if (session === undefined || session.state === "closed") {
       return this.openNew(folder, options);
     }
+    if (options.connect === false && this.freed.has(session.id)) {
+      await this.takeUpFreed([session.id]);
+      return this.all.get(session.id) ?? session;
+    }
     return options.connect === false ? session : this.connected(session, options);
   }
 
@@ -198,7 +210,8 @@ export class Sessions implements Disposable {
       return session;
     } catch (thrown) {
       // The service told of the session while it tried, and has forgotten it.
-      await this.load().catch(() => undefined);
+      const { running } = this.service;
+      await (running && this.loadFrom(running))?.catch(() => undefined);
       throw thrown;
     }
   }
@@ -211,6 +224,7 @@ export class Sessions implements Disposable {
       { token: options.token, progress: options.progress },
     );
     this.endings.delete(session.id);
+    this.waitNoMore(session.id);
     this.taken.add(session.id);
     this.put(result.session);
     this.opened.fire({ session: result.session, resumed: true });
@@ -280,6 +294,7 @@ export class Sessions implements Disposable {
     for (const d of this.disposables) {
       d.dispose();
     }
+    this.waitNoMore(...this.freed.keys());
     this.changed.dispose();
     this.opened.dispose();
   }
@@ -296,15 +311,47 @@ export class Sessions implements Disposable {
     if (session.heldBy !== undefined) {
       this.taken.delete(session.id);
     }
+    // One that failed, perhaps as it was closed, nobody takes up but who needs it.
+    const free =
+      session.heldBy === undefined && session.state !== "failed" && session.state !== "closed";
+    if (!free) {
+      this.waitNoMore(session.id);
+    } else if (waited && this.isUsed(session.id) && this.service.running === connection) {
+      const take = () => void this.takeUpFreed([session.id]);
+      this.freed.set(session.id, setTimeout(take, leftToOwner));
+    }
     this.put(session);
-    if (waited && session.heldBy === undefined && this.isUsed(session.id)) {
-      // Whoever had it has given it up: it is this window's again.
-      this.resuming = this.resuming.then(() => this.takeUpAll(connection, [session.id]));
+  }
+
+  /** Whether its other owner gave the session up and this window has not taken it up yet. */
+  isFreed(id: string): boolean {
+    return this.freed.has(id);
+  }
+
+  /**
+   * Takes up what other owners gave up, which is this window's again: after a time, or
+   * before that when somebody is at this window and not at another one.
+   */
+  takeUpFreed(ids: string[] = [...this.freed.keys()]): Promise<void> {
+    const freed = ids.filter((id) => this.freed.has(id));
+    this.waitNoMore(...freed);
+    const connection = this.service.running;
+    if (connection !== undefined && freed.length > 0) {
+      this.resuming = this.resuming.then(() => this.takeUpAll(connection, freed));
+    }
+    return this.resuming;
+  }
+
+  private waitNoMore(...ids: string[]): void {
+    for (const id of ids) {
+      clearTimeout(this.freed.get(id));
+      this.freed.delete(id);
     }
   }
 
   /** There is no such session any more, whoever deleted it. */
   private drop(id: string): void {
+    this.waitNoMore(id);
     if (this.all.delete(id)) {
       this.taken.delete(id);
       this.release(id);
@@ -313,9 +360,13 @@ export class Sessions implements Disposable {
     }
   }
 
-  /** Asks the service for all sessions. */
+  /** Asks the service for all sessions, starting it if need be. */
   async load(): Promise<void> {
-    const { sessions } = await this.service.request("session/list", {});
+    await this.loadFrom(await this.service.ensure());
+  }
+
+  private async loadFrom(connection: Connection): Promise<void> {
+    const { sessions } = await connection.request("session/list", {});
     this.all.clear();
     for (const session of sessions) {
       this.all.set(session.id, session);
@@ -326,8 +377,9 @@ export class Sessions implements Disposable {
   /** Asks a new service for everything, and takes up the sessions of this window. */
   private async resume(connection: Connection): Promise<void> {
     this.taken.clear();
+    this.waitNoMore(...this.freed.keys());
     try {
-      await this.load();
+      await this.loadFrom(connection);
     } catch {
       return; // The connection is gone: the next one asks again.
     }
