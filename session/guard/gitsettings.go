@@ -52,6 +52,9 @@ func (w *walker) gitConfigured(sh *shell, name, value string) {
 // gitSetting takes alias.name=value, and other settings that are code. Of one that is not
 // literal the value is the name of a variable that holds it.
 func (w *walker) gitSetting(sh *shell, aliases map[string]string, setting string, literal bool) {
+	if w.charge(codeWork) {
+		return
+	}
 	name, value, _ := strings.Cut(setting, "=")
 	if !literal {
 		value = sh.lookup(value)

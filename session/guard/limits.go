@@ -27,9 +27,10 @@ const (
 	// maxCompared bounds the work of comparing one call with all rules, about one for each
 	// character: some tenths of a second. A command beyond it may be any.
 	maxCompared = 32 << 20
-	// fileWork is what looking at the name of a file that the line wrote is charged, in
-	// bytes, and scanWork a call in a program of another language.
-	fileWork, scanWork = 4, 256
+	// fileWork, codeWork and scanWork are what looking at the name of a file that the line
+	// wrote, parsing code, and taking apart a call in a program of another language are
+	// charged besides, in bytes.
+	fileWork, codeWork, scanWork = 4, 64, 256
 	// argumentWork, wordWork, pathWork and schemeWork are what comparing an argument with
 	// flags, a text with a word, finding out where a path is, and looking for paths in a
 	// word take besides, in characters.

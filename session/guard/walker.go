@@ -104,7 +104,7 @@ func (w *walker) code(sh *shell, text, stdin string) bool {
 	if w.spent {
 		return true // a person is asked anyway
 	}
-	w.charge(len(text))
+	w.charge(codeWork + len(text))
 	switch {
 	case len(text) > maxLine:
 		w.give("a line of "+sizeOf(len(text)), "it is longer than what is looked at")
@@ -418,6 +418,7 @@ func (w *walker) simple(sh *shell, c *syntax.CallExpr, stdin string) string {
 func (w *walker) note(sh *shell, fields []field) {
 	_, set := sh.vars["PATH"]
 	searched := set && !strings.HasPrefix(sh.lookup("PATH"), string(outside)) // more directories behind it hide nothing
+	w.bytes += len(sh.dir)
 	for _, f := range fields {
 		w.bytes += len(f.text)
 	}
