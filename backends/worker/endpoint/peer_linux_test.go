@@ -38,6 +38,11 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	// Under the race detector every part would sleep for a second at its end.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(m)
 }
 
