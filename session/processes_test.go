@@ -58,6 +58,9 @@ func TestProcess(t *testing.T) {
 	if got, err := s.SignalProcess(t.Context(), v.ID, p.ID, "int"); err != nil || got.Signal != "SIGINT" || got.Status != session.ProcessExited || got.ExitCode != nil {
 		t.Errorf("signal %+v, %v", got, err)
 	}
+	if got, err := s.SignalProcess(t.Context(), v.ID, q.ID, "^c"); err != nil || got.Signal != "^C" {
+		t.Errorf("a key: %+v, %v", got, err)
+	}
 	if got, err := s.StopProcess(t.Context(), v.ID, q.ID); err != nil || !got.Status.Terminal() {
 		t.Errorf("stop %+v, %v", got, err)
 	}

@@ -247,7 +247,7 @@ func testProcessOutput(w *world) {
 
 func testTerminal(w *world) {
 	ps := w.env.Processes()
-	p := w.start(tool.StartRequest{Command: "stty size; test -t 0 && test -t 1 && echo terminal; read x; stty size; echo got $x", TTY: &tool.TTY{Cols: 101, Rows: 33}})
+	p := w.start(tool.StartRequest{Command: "stty size; test -t 0 && test -t 1 && stty -isig && echo terminal; read x; stty size; echo got $x", TTY: &tool.TTY{Cols: 101, Rows: 33}})
 	var seen string
 	w.until("the terminal's size", func() bool {
 		seen += string(w.readAt(p.ID, int64(len(seen))).Output)
@@ -258,6 +258,9 @@ func testTerminal(w *world) {
 	}
 	if _, err := ps.Resize(w.Context(), p.ID, tool.TTY{Cols: 80, Rows: 24}); err != nil {
 		w.Fatal(describe(err))
+	}
+	if _, err := ps.Signal(w.Context(), p.ID, "^C"); tool.KindOf(err) != tool.Unsupported {
+		w.Errorf("a key that is no signal: %v", err)
 	}
 	if _, err := ps.Write(w.Context(), p.ID, []byte("hello\n")); err != nil {
 		w.Fatal(describe(err))
