@@ -120,6 +120,9 @@ func behindMark(line, mark string) (code string, ok bool) {
 // within follows what stands within the lines of a program's commands and is given to a shell.
 func (w *walker) within(sh *shell, program, text string) {
 	for _, mark := range insides()[program] {
+		if w.charge(len(text) / 4) {
+			return
+		}
 		begin, then, some := strings.Cut(mark, "…")
 		for line := range strings.SplitSeq(text, "\n") {
 			plain := strings.Join(strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' }), " ")

@@ -58,8 +58,9 @@ func (w *walker) container(sh *shell, program string, args []field, stdin string
 		w.image(sh, args[i+1:], stdin)
 		return string(anything)
 	}
+	changes := slices.IndexFunc(args, func(f field) bool { return f.text == "commit" || f.text == "import" })
 	for i, change := range args { // such as -c 'CMD …' of commit
-		if i > 0 && slices.ContainsFunc(args[:i], func(f field) bool { return f.text == "commit" || f.text == "import" }) {
+		if changes >= 0 && i > changes {
 			w.described(sh, change.text)
 			_, value, _ := strings.Cut(change.text, "=")
 			w.described(sh, value)

@@ -119,7 +119,7 @@ func (w *walker) value(sh *shell, word *syntax.Word) string {
 // parts expands the parts of a word.
 func (w *walker) parts(sh *shell, b *splitter, parts []syntax.WordPart, quoted bool) {
 	for i, part := range parts {
-		if b.cur.Len() > maxText {
+		if b.cur.Len() > maxText || w.spent {
 			b.cur.Reset()
 			b.split(string(anything))
 			return

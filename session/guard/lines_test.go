@@ -194,17 +194,27 @@ func TestLinesAreBounded(t *testing.T) {
 	for i := range 4500 {
 		fmt.Fprintf(&variables, "v%d= ", i)
 	}
-	var links, files strings.Builder
-	for i := range 40 {
-		fmt.Fprintf(&links, "ln -s %d %d;", i, i+1)
+	// Each of these links leads from a name that begins with those of all the others.
+	var links, chain, files, dirs, words strings.Builder
+	nested := "a" + strings.Repeat("/a", 16)
+	for i := range 16 {
+		fmt.Fprintf(&links, "ln -s b a%s;", strings.Repeat("/a", i))
+		fmt.Fprintf(&dirs, " -C d%d", i)
 	}
+	for i := range 40 {
+		fmt.Fprintf(&chain, "ln -s %d %d;", i, i+1)
+	}
+	for i := range 10_000 {
+		fmt.Fprintf(&words, " %d", i)
+	}
+	many := strings.Repeat(" x{1..250}", 150)
 	for i := range 1500 {
 		fmt.Fprintf(&files, "echo x>%d.py;", i)
 	}
 	for name, line := range map[string]string{
 		"shells":    variables.String() + ";" + strings.Repeat("(:);", 3000),
 		"branches":  variables.String() + ";" + strings.Repeat("if :;then :;fi;", 1300),
-		"chain":     variables.String() + ";" + strings.Repeat(":&&", 3900) + ":",
+		"ands":      variables.String() + ";" + strings.Repeat(":&&", 3900) + ":",
 		"aliases":   "alias " + variables.String() + ";" + strings.Repeat("(:);", 3000),
 		"texts":     "x=aaaaaaaaaaaaaaa; " + strings.Repeat("x=$x$x; ", 9) + strings.Repeat(": $x$x $x; ", 1000),
 		"long":      "echo " + strings.Repeat("x", maxLine),
@@ -226,11 +236,23 @@ func TestLinesAreBounded(t *testing.T) {
 		"ticks":     "perl -e '" + strings.Repeat("`x`", 20_000) + "'",
 		"padded":    "python3 -c '" + strings.Repeat(" ", maxText) + "import os'",
 		"formats":   "tmux set -g status " + strings.Repeat("'#(' ", 10_000),
-		"links":     links.String() + strings.Repeat("rm -rf 40/x;", 4000) + "$x",
+		"links":     links.String() + "rm -r" + strings.Repeat(" "+nested+"/{1..250}", 150),
+		"chain":     chain.String() + "rm -r" + strings.Repeat(" 40/{1..250}", 150) + "; $x",
+		"linked":    links.String() + "tar c" + dirs.String() + strings.Repeat(" "+nested+"/{1..250}", 150),
 		"files":     files.String() + strings.Repeat("python3 a;", 2500),
 		"loaded":    "printf '" + strings.Repeat(`os.system("`+strings.Repeat("a;", 100)+`")\n`, 60) + "' > conftest.py; pytest; ls",
 		"commands":  "vim " + strings.Repeat("-c 'set makeprg=a b c d e f' ", 2000) + "; $x",
-		"places":    "tar " + strings.Repeat("-C a ", 12_000) + "; $x",
+		"places":    "tar -c" + dirs.String() + many + "; $x",
+		"arguments": "rm -r" + words.String() + "; $x",
+		"wrapped":   strings.Repeat("env ", 90) + "rm -r" + many,
+		"empty":     "set -- '' ''; " + strings.Repeat(`set -- "$@" "$@"; `, 40) + `rm -r "$@"`,
+		"joined":    "set --" + many + "; echo " + strings.Repeat(`"$@$@$@$@"`, 1000),
+		"options":   "docker" + strings.Repeat(" a{1..250}=b", 150) + "; npm" + strings.Repeat(" shell", 8000) + "; $x",
+		"makes":     "printf 'A=" + strings.Repeat("x", 8000) + `\n` + strings.Repeat(`B:=$(A)$(A)\n`, 500) + "' > Makefile; " + strings.Repeat("make;", 4000),
+		"schedules": "echo '" + strings.Repeat("a=b\n", 3000) + "' > a; " + strings.Repeat("crontab a;", 3000) + "$x",
+		"descent":   strings.Repeat("cd x y;", 6000),
+		"slices":    "x='" + strings.Repeat("a", 16_000) + "'; : " + strings.Repeat("${x:1:1}", 5000),
+		"typed":     "expect -c '" + strings.Repeat("send \"f(){ f|f\\r}\\rf\\r\"\n", 500) + "'",
 		"flags":     "wget " + strings.Repeat("-Fa=@b,c=d:e ", 4000) + "; $x",
 		"makefile":  "make --eval='A=xxxxxxxxxxxxxxxx\n" + strings.Repeat("A:=$(A)$(A)\n", 100) + strings.Repeat("a:;$(A)\n", 5000) + "'; $x",
 		"includes":  "printf 'include a\\ninclude a\\n' > a; make -f a; $x",
@@ -243,7 +265,7 @@ func TestLinesAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			late := time.AfterFunc(time.Minute, func() { panic(name + " takes too long") })
 			defer late.Stop()
-			v := judge(t, deny("rm -rf /*", "curl", "* ./.env"), shellCall(line))
+			v := judge(t, deny("rm -rf /*", "curl", "* ./.env", "rm -r /etc/**", "* ~/.ssh/**", "* /etc/shadow", "* ./secrets/**/*.pem", "tar * /var/x"), shellCall(line))
 			if v.action == Allow {
 				t.Errorf("allowed")
 			}

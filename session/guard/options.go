@@ -71,6 +71,7 @@ func (w *walker) options(sh *shell, program string, args []field) {
 		return
 	}
 	patterns := strings.Fields(names)
+	setting := slices.IndexFunc(args, sets)
 	for i, a := range args {
 		words := []string{a.text}
 		within := table == "vim" || table == "lftp" // its commands stand in a word
@@ -95,7 +96,7 @@ func (w *walker) options(sh *shell, program string, args []field) {
 				w.code(sh.child(), optionValue(value), unread)
 			case within && table == "lftp" && j+1 < len(words):
 				w.code(sh.child(), words[j+1], unread)
-			case i+1 < len(args) && !within && (strings.HasPrefix(a.text, "-") || slices.ContainsFunc(args[:i], sets)):
+			case i+1 < len(args) && !within && (strings.HasPrefix(a.text, "-") || setting >= 0 && setting < i):
 				w.code(sh.child(), optionValue(args[i+1].text), unread)
 			}
 		}
