@@ -252,7 +252,6 @@ func TestLinesAreBounded(t *testing.T) {
 		"schedules": "echo '" + strings.Repeat("a=b\n", 3000) + "' > a; " + strings.Repeat("crontab a;", 3000) + "$x",
 		"descent":   strings.Repeat("cd x y;", 6000),
 		"slices":    "x='" + strings.Repeat("a", 16_000) + "'; : " + strings.Repeat("${x:1:1}", 5000),
-		"typed":     "expect -c '" + strings.Repeat("send \"f(){ f|f\\r}\\rf\\r\"\n", 500) + "'",
 		"flags":     "wget " + strings.Repeat("-Fa=@b,c=d:e ", 4000) + "; $x",
 		"makefile":  "make --eval='A=xxxxxxxxxxxxxxxx\n" + strings.Repeat("A:=$(A)$(A)\n", 100) + strings.Repeat("a:;$(A)\n", 5000) + "'; $x",
 		"includes":  "printf 'include a\\ninclude a\\n' > a; make -f a; $x",
