@@ -81,7 +81,7 @@ func (w *walker) fields(sh *shell, words []*syntax.Word) []field {
 	for _, word := range words {
 		for _, one := range w.braces(word) {
 			if w.words++; w.words > maxExpansions {
-				w.give("the line", "it makes more words than are followed")
+				w.spend()
 				return append(all, field{text: string(anything), many: true})
 			}
 			b := &splitter{ifs: separators(sh)}
