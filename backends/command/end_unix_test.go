@@ -92,6 +92,36 @@ func TestEndAfterLoss(t *testing.T) {
 	}
 }
 
+// TestEndsThoughHeld: an adapter has ended when it has exited, whoever holds the standard
+// error that it has left behind.
+func TestEndsThoughHeld(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := &host{grace: patience, argv: []string{"sh", "-c", "setsid sh -c 'exec cat <" + pipe + "' </dev/null >/dev/null & read line"}}
+	s, err := h.start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.current = s
+	holder, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close()
+	if _, err := s.Write([]byte("exit\n")); err != nil {
+		t.Fatal(err)
+	}
+	<-s.program.Gone()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := h.end(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDetachIsBounded: whoever lets go does not wait for longer than it can, and an
 // adapter that needs longer has its own budget.
 func TestDetachIsBounded(t *testing.T) {

@@ -77,7 +77,7 @@ func (h *host) Dial(ctx context.Context, _ backends.Binding) (remote.Stream, err
 	h.mu.Unlock()
 	if former != nil {
 		select {
-		case <-former.program.Exited():
+		case <-former.program.Gone():
 		case <-ctx.Done():
 			return remote.Stream{}, tool.Errorf(tool.BackendUnavailable, "the adapter %s has not ended yet, and a session has one at a time: %w", h.name(), context.Cause(ctx)).
 				WithHint("it has the profile's shutdown_timeout_ms to end; then it is killed")
@@ -130,12 +130,12 @@ func (h *host) end(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case <-s.program.Exited():
+	case <-s.program.Gone():
 		return s.Close()
 	default:
 	}
 	select {
-	case <-s.program.Exited():
+	case <-s.program.Gone():
 		return s.Close()
 	case <-ctx.Done():
 		return tool.Errorf(tool.Timeout, "the adapter %s has not ended yet", h.name())
