@@ -60,8 +60,8 @@ func mounted(p profile.Profile, dir string) bool {
 
 // resolved is a path with the links of what is there of it followed.
 func resolved(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		return to
 	}
 	parent := filepath.Dir(path)
 	if parent == path {
