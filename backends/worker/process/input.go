@@ -159,8 +159,8 @@ func (m *Manager) Write(ctx context.Context, id string, data []byte) (tool.Proce
 		}
 		e.Err = err
 		return p.snapshot(), e
-	case errors.Is(err, errOvertaken):
-		return p.snapshot(), tool.Errorf(tool.Cancelled, "process %s took %d of %d bytes: %w", id, n, len(data), err)
+	case errors.Is(err, errOvertaken): // not cancelled: whoever writes has not asked for it
+		return p.snapshot(), tool.Errorf(tool.InvalidParams, "process %s took %d of %d bytes: %w", id, n, len(data), err)
 	default:
 		return p.snapshot(), tool.Errorf(tool.InvalidParams, "process %s took %d of %d bytes: its input is closed: %w", id, n, len(data), err)
 	}

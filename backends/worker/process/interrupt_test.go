@@ -133,7 +133,7 @@ func TestInterruptOvertakesWrite(t *testing.T) {
 				<-done
 			}
 			for _, err := range written {
-				if tool.KindOf(err) != tool.Cancelled || !strings.Contains(err.Error(), "an interrupt overtook it") {
+				if tool.KindOf(err) != tool.InvalidParams || !strings.Contains(err.Error(), "an interrupt overtook it") {
 					t.Errorf("the write: %v", err)
 				}
 			}

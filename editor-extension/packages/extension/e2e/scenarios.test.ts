@@ -194,6 +194,8 @@ describe("in a real workbench", () => {
     await window.tab("big.txt (versions), the beginnings").waitFor();
     await workbench.page.locator(".monaco-diff-editor").filter({ hasText: "new" }).waitFor();
     await window.command("View: Close Editor");
+    // Whatever is shown instead takes the focus, and with it the next list of commands away.
+    await window.tab("big.txt (versions), the beginnings").waitFor({ state: "hidden" });
   });
 
   it("looks into the environment, by a file's name", async () => {

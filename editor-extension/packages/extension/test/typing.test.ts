@@ -57,8 +57,8 @@ class Reader {
     await vi.advanceTimersByTimeAsync(0);
   }
 
-  async fail(message: string, kind: "timeout" | "cancelled" = "timeout"): Promise<void> {
-    this.under?.reject(new ServiceError(message, { kind }));
+  async fail(message: string): Promise<void> {
+    this.under?.reject(new ServiceError(message, { kind: "timeout" }));
     await vi.advanceTimersByTimeAsync(0);
   }
 }
@@ -187,7 +187,7 @@ describe("what is typed", () => {
     await vi.advanceTimersByTimeAsync(500);
     expect(reader.got).toEqual(["<^C>"]);
     // What is far away has given up the write, and has not said yet that it sent the signal.
-    await reader.fail("an interrupt overtook it", "cancelled");
+    await reader.fail("an interrupt overtook it");
     reader.typing.keys("c");
     reader.typing.keys("\x03");
     expect(reader.stuck).toBe(false);
@@ -270,16 +270,34 @@ describe("what is typed", () => {
     expect(reader.got).toEqual(["<^C>", "a", "\x03"]);
   });
 
-  it("is dropped where somebody else interrupts, and said to be", async () => {
-    const reader = new Reader();
-    reader.typing.keys("a");
-    reader.typing.keys("b");
-    await reader.fail("an interrupt overtook it", "cancelled");
-    reader.typing.keys("c");
-    await reader.read();
-    expect(reader.got).toEqual(["c"]);
-    expect(reader.notes).toEqual(["what was typed before and not read is dropped"]);
-  });
+  it.each([
+    ["unsupported", []],
+    ["internal", ["it cannot be reached"]],
+  ] as const)(
+    "has a hole where a write fails and an interrupt is refused as %s",
+    async (kind, said) => {
+      const reader = new Reader();
+      reader.refusal = new ServiceError("it cannot be reached", { kind });
+      let sent!: () => void;
+      reader.signalled = new Promise((resolve) => {
+        sent = resolve;
+      });
+      reader.typing.keys("a");
+      reader.typing.keys("\x03");
+      await vi.advanceTimersByTimeAsync(500);
+      await reader.fail("it does not read its input");
+      reader.typing.keys("b");
+      sent();
+      await vi.advanceTimersByTimeAsync(0);
+      expect(reader.stuck).toBe(false);
+      expect(new Set(reader.notes)).toEqual(
+        new Set([...said, "it does not read its input", "what was typed after it is dropped"]),
+      );
+      reader.typing.keys("c");
+      await reader.read();
+      expect(reader.got).toEqual(["<^C>", "c"]);
+    },
+  );
 
   it("has an interrupt that goes at once where it was behind a hole", async () => {
     const reader = new Reader();

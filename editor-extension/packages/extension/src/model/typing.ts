@@ -64,6 +64,8 @@ interface Interrupt {
   /** Whether it has waited long enough. */
   due: boolean;
   timer?: NodeJS.Timeout;
+  /** How the write failed that was under way meanwhile, as it does when it is overtaken. */
+  failure?: unknown;
 }
 
 /**
@@ -178,6 +180,9 @@ export class Typing {
         if (this.overtaking === interrupt) {
           this.overtaking = undefined;
         }
+        if (interrupt.failure !== undefined) {
+          this.holed(interrupt.failure);
+        }
         if (this.hurried?.due === true) {
           this.overtake(this.hurried);
         }
@@ -192,7 +197,7 @@ export class Typing {
     if (this.overtaking !== interrupt || this.over) {
       return; // it has arrived as a key
     }
-    const cut = this.under !== undefined;
+    const cut = this.under !== undefined || interrupt.failure !== undefined;
     try {
       await this.keyboard.signal(interrupt.key);
     } catch (thrown) {
@@ -204,6 +209,7 @@ export class Typing {
     if (cut || interrupt.left > 1) {
       this.noteDropped();
     }
+    interrupt.failure = undefined;
     this.forget(interrupt.left);
     this.full = false;
     this.giveUp();
@@ -275,7 +281,13 @@ export class Typing {
         this.took = Date.now() - writing.at;
         this.arrived();
       })
-      .catch((thrown) => this.holed(thrown, writing))
+      .catch((thrown) => {
+        if (this.overtaking !== undefined) {
+          this.overtaking.failure = thrown; // which is to be expected
+        } else if (!writing.givenUp) {
+          this.holed(thrown);
+        }
+      })
       .then(() => {
         this.under = undefined;
         this.next();
@@ -283,18 +295,15 @@ export class Typing {
   }
 
   /** Drops what follows a hole, which is not what was typed; but nothing behind an interrupt. */
-  private holed(thrown: unknown, writing: Begun): void {
-    const failed = this.failed(thrown);
-    if (this.over || (!failed && (writing.givenUp || this.overtaking !== undefined))) {
-      return; // what was given up for an interrupt is dropped with it
+  private holed(thrown: unknown): void {
+    if (!this.failed(thrown)) {
+      return;
     }
-    const count = (this.hurried ?? this.overtaking)?.left ?? this.waiting.length;
-    if (failed && count > 0) {
+    const count = this.hurried?.left ?? this.waiting.length;
+    if (count > 0) {
       this.keyboard.note("what was typed after it is dropped");
-    } else if (!failed) {
-      this.noteDropped(); // somebody else has interrupted the process
+      this.forget(count);
     }
-    this.forget(count);
     if (this.hurried !== undefined) {
       this.overtake(this.hurried);
     }
