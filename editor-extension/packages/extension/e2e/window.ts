@@ -108,11 +108,7 @@ export class Window {
     const time = await until(`the editor says how long ${extension} took`, async () => {
       if ((await shown.count()) > 0) {
         // Its line may move away from under the look.
-        const text = await shown
-          .first()
-          .textContent({ timeout: 1_000 })
-          .catch(() => null);
-        return text ?? undefined;
+        return (await shown.first().textContent({ timeout: 1_000 })) ?? undefined;
       }
       await list.hover();
       await this.page.mouse.wheel(0, ++turns % 20 === 0 ? -10_000 : 150);
@@ -141,7 +137,8 @@ export class Window {
   async typeInTerminal(text: string): Promise<void> {
     const focused = this.page.locator(".terminal-wrapper.active .xterm.focus");
     await until("the terminal has the keyboard", async () => {
-      await this.terminal.click();
+      // Not by a click: what passes over the terminal would take that.
+      await this.terminal.locator(".xterm-helper-textarea").focus({ timeout: 1_000 });
       return (await focused.isVisible()) || undefined;
     });
     await this.page.keyboard.type(text);
