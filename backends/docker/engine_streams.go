@@ -1,12 +1,15 @@
 package docker
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
+
+	"github.com/caisson-dev/caisson/backends/wire"
 )
 
 // exec starts a command in a running container and joins its streams. The
@@ -38,7 +41,16 @@ func (e *engine) exec(ctx context.Context, id string, argv []string) (*execStrea
 		found, err := e.api.ContainerExecInspect(ctx, made.ID)
 		return found.ExitCode, err == nil && !found.Running
 	}
-	return newExecStream(joined.Conn, joined.Reader, joined.CloseWrite, exitCode), nil
+	conn, reader := io.ReadWriteCloser(joined.Conn), joined.Reader
+	// What was read ahead of its Reader the library keeps in a connection of another type.
+	if socket, ok := joined.Conn.(*net.UnixConn); ok && reader.Buffered() == 0 {
+		if conn, err = wire.Blocking(socket); err != nil {
+			joined.Close()
+			return nil, e.failed(doing, err)
+		}
+		reader = bufio.NewReader(conn)
+	}
+	return newExecStream(conn, reader, exitCode), nil
 }
 
 // join joins all streams of a container's first process, before it is started.
@@ -55,7 +67,7 @@ func (e *engine) join(ctx context.Context, id string) (*execStream, error) {
 		}
 		return found.State.ExitCode, !found.State.Running
 	}
-	return newExecStream(joined.Conn, joined.Reader, joined.CloseWrite, exitCode), nil
+	return newExecStream(joined.Conn, joined.Reader, exitCode), nil
 }
 
 // watch follows what a container's first process says, from its start on.

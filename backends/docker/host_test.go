@@ -19,6 +19,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/docker/dockertest"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
 )
 
 // created makes the container of a binding.
@@ -54,6 +55,9 @@ func TestCreateDialRemove(t *testing.T) {
 
 	stream := must(h.Dial(t.Context(), binding))(t)
 	defer stream.Close()
+	if !wire.Blocks(stream.ReadWriteCloser) {
+		t.Error("the stream passes the runtime's poller")
+	}
 	r := bufio.NewReader(stream)
 	if line := must(r.ReadString('\n'))(t); line != stream.Mark+"\n" || len(stream.Mark) < 16 {
 		t.Errorf("the first line is %q, want the mark %q", line, stream.Mark)

@@ -13,19 +13,21 @@ import (
 	"sync"
 	"time"
 
+	"github.com/docker/docker/api/types"
+
 	"github.com/caisson-dev/caisson/backends/program"
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/wire"
 )
 
 // execStream is the standard streams of a command in a container: reads give
 // its stdout, taken out of what the engine multiplexes in place, without a
 // goroutine or a copy more; its stderr is kept for errors.
 type execStream struct {
-	conn       net.Conn
-	reader     *bufio.Reader
-	closeWrite func() error
-	exitCode   func(context.Context) (code int, ended bool)
-	stderr     program.Tail
+	conn     io.ReadWriteCloser
+	reader   *bufio.Reader // of conn
+	exitCode func(context.Context) (code int, ended bool)
+	stderr   program.Tail
 
 	// mark is what the command prints first, and reached is called once when it
 	// did; boot is what the container's first process said meanwhile. Refused says
@@ -44,8 +46,8 @@ type execStream struct {
 	closeErr  error
 }
 
-func newExecStream(conn net.Conn, reader *bufio.Reader, closeWrite func() error, exitCode func(context.Context) (int, bool)) *execStream {
-	return &execStream{conn: conn, reader: reader, closeWrite: closeWrite, exitCode: exitCode, stderr: program.Tail{Max: maxStderrBytes}}
+func newExecStream(conn io.ReadWriteCloser, reader *bufio.Reader, exitCode func(context.Context) (int, bool)) *execStream {
+	return &execStream{conn: conn, reader: reader, exitCode: exitCode, stderr: program.Tail{Max: maxStderrBytes}}
 }
 
 // frameHeader is the length of what precedes each frame: the stream's number,
@@ -138,14 +140,24 @@ func (s *execStream) end(err error) error {
 // Write writes to the command's stdin.
 func (s *execStream) Write(p []byte) (int, error) { return s.conn.Write(p) }
 
-// CloseWrite ends the command's stdin.
-func (s *execStream) CloseWrite() error { return s.closeWrite() }
+// BlocksThreads is what [wire.Blocks] asks for.
+func (s *execStream) BlocksThreads() bool { return wire.Blocks(s.conn) }
+
+// CloseWrite ends the command's stdin, if the connection can end one way alone.
+func (s *execStream) CloseWrite() error {
+	if c, ok := s.conn.(types.CloseWriter); ok {
+		return c.CloseWrite()
+	}
+	return nil
+}
 
 // Close ends the connection. The command learns of it by the end of its stdin.
 func (s *execStream) Close() error {
 	s.closeOnce.Do(func() {
-		// A daemon that has the whole input may still be writing.
-		_ = s.conn.SetDeadline(time.Now())
+		if c, ok := s.conn.(net.Conn); ok {
+			// A daemon that has the whole input may still be writing.
+			_ = c.SetDeadline(time.Now())
+		}
 		s.closeErr = s.conn.Close()
 		if s.done != nil {
 			s.done()

@@ -31,7 +31,7 @@ func streamOf(t *testing.T, data []byte, code int, ended bool) *execStream {
 		defer far.Close()
 		_, _ = far.Write(data) // the reader may stop early
 	}()
-	s := newExecStream(near, bufio.NewReader(near), near.Close, func(context.Context) (int, bool) { return code, ended })
+	s := newExecStream(near, bufio.NewReader(near), func(context.Context) (int, bool) { return code, ended })
 	t.Cleanup(func() { s.Close(); <-written })
 	return s
 }
@@ -110,7 +110,7 @@ func TestStreamKeepsLittleOfStderr(t *testing.T) {
 func TestStreamCloseEndsRead(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()
-	s := newExecStream(near, bufio.NewReader(near), near.Close, func(context.Context) (int, bool) { return 0, true })
+	s := newExecStream(near, bufio.NewReader(near), func(context.Context) (int, bool) { return 0, true })
 	read := make(chan error, 1)
 	go func() {
 		_, err := s.Read(make([]byte, 10))
@@ -129,7 +129,7 @@ func FuzzStream(f *testing.F) {
 	f.Add(frame(1, "abc")[:4])
 	f.Add([]byte{1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 'x'})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s := newExecStream(nil, bufio.NewReader(bytes.NewReader(data)), nil, func(context.Context) (int, bool) { return 0, true })
+		s := newExecStream(nil, bufio.NewReader(bytes.NewReader(data)), func(context.Context) (int, bool) { return 0, true })
 		got, err := io.ReadAll(s)
 		if err == nil && len(got) > len(data) {
 			t.Errorf("%d bytes came out of %d", len(got), len(data))

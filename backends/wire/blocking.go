@@ -3,10 +3,10 @@ package wire
 import "runtime"
 
 // Blocks reports whether reads and writes of rw each block a thread, as those of
-// [Blocking] do, and whatever else says so by a method BlocksThreads.
+// [Blocking] do, and of whatever else says so by its method BlocksThreads.
 func Blocks(rw any) bool {
-	_, blocks := rw.(interface{ BlocksThreads() })
-	return blocks
+	b, says := rw.(interface{ BlocksThreads() bool })
+	return says && b.BlocksThreads()
 }
 
 // giveWay lets run what the caller has just woken, before a read blocks the thread and

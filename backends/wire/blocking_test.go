@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"path/filepath"
@@ -70,6 +71,28 @@ func TestBlocking(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestBlockingCloseWrite ends one direction alone.
+func TestBlockingCloseWrite(t *testing.T) {
+	host, conn := socketPair(t)
+	rw, err := Blocking(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rw.Close()
+	if err := rw.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := host.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the other end read %d bytes, %v", n, err)
+	}
+	if _, err := host.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+	if n, err := rw.Read(make([]byte, 1)); n != 1 || err != nil {
+		t.Errorf("read %d bytes, %v", n, err)
 	}
 }
 

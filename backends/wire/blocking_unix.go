@@ -50,18 +50,26 @@ func Blocking(conn *net.UnixConn) (io.ReadWriteCloser, error) {
 }
 
 // BlocksThreads is what [Blocks] asks for.
-func (b *blocking) BlocksThreads() {}
+func (b *blocking) BlocksThreads() bool { return true }
 
 func (b *blocking) Read(p []byte) (int, error) { return b.file.Read(p) }
 
 func (b *blocking) Write(p []byte) (int, error) { return b.file.Write(p) }
 
+// CloseWrite has the other end read the end, and leaves this one open for reading.
+func (b *blocking) CloseWrite() error { return b.shutdown(unix.SHUT_WR) }
+
 // Close ends what is blocked in a read or write.
 func (b *blocking) Close() error {
+	// One that the other end has closed is not connected any more.
+	_ = b.shutdown(unix.SHUT_RDWR)
+	return b.file.Close()
+}
+
+func (b *blocking) shutdown(how int) error {
 	raw, err := b.file.SyscallConn()
-	if err == nil {
-		// One that the other end has closed is not connected any more.
-		_ = raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, b.file.Close())
+	return errors.Join(raw.Control(func(fd uintptr) { err = unix.Shutdown(int(fd), how) }), err)
 }

@@ -62,7 +62,7 @@ func (s *stream) acknowledge(conn *net.UnixConn) error {
 var errGone = errors.New("attach has ended")
 
 // BlocksThreads is what wire.Blocks asks for.
-func (s *stream) BlocksThreads() {}
+func (s *stream) BlocksThreads() bool { return true }
 
 // Read reads what was sent on the socket, and then the input.
 func (s *stream) Read(p []byte) (int, error) {
