@@ -86,9 +86,14 @@ func readProject(folder string) (d *document, linked bool, failed *Error) {
 		return nil, linked, &Error{File: name, Message: fmt.Sprintf(format, args...)}
 	}
 	root, err := os.OpenRoot(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		if link := dangling(folder); link != "" {
+			return fail("cannot be read: the link %s leads nowhere", link)
+		}
+		return nil, false, nil
+	}
 	if err != nil {
-		d, failed = read(name) // it says what is wrong with the folder
-		return d, false, failed
+		return fail("the folder cannot be looked into: %s", reason(err))
 	}
 	defer root.Close()
 	there, err := root.Lstat(ProjectFile)

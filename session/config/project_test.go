@@ -117,3 +117,46 @@ func TestProjectLink(t *testing.T) {
 		})
 	}
 }
+
+// A folder that cannot be opened is an error, and nothing in it is read by another way,
+// which would follow links anywhere. No folder is no file, unless a link is there.
+func TestProjectFolder(t *testing.T) {
+	outside := t.TempDir()
+	secret := filepath.Join(outside, "key")
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	err := errors.Join(
+		os.WriteFile(secret, []byte("secret\n"), 0o600),
+		os.WriteFile(at("file"), nil, 0o600),
+		os.Symlink("nowhere", at("link")),
+		os.Mkdir(at("closed"), 0o700),
+		os.Symlink(secret, filepath.Join(at("closed"), ProjectFile)),
+		os.Chmod(at("closed"), 0o100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.Chmod(at("closed"), 0o700); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, says := range map[string]string{
+		"missing": "",
+		"link":    "leads nowhere",
+		"file":    "cannot be looked into",
+		"closed":  "cannot be looked into", // or, by those whom no mode holds: then the link is not followed
+	} {
+		_, err := LoadProject(at(name), Empty())
+		var e *Error
+		switch {
+		case says == "":
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		case !errors.As(err, &e) || !strings.Contains(e.Message, says) && (name != "closed" || os.Getuid() > 0 || !strings.Contains(e.Message, "is not followed")):
+			t.Errorf("%s: got %v", name, err)
+		case strings.Contains(err.Error(), "secret"):
+			t.Errorf("%s: it tells of what a link leads to: %v", name, err)
+		}
+	}
+}
