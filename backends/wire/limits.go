@@ -27,8 +27,8 @@ const (
 	// MaxNoise is how many bytes a peer may print before its mark: all that an
 	// account's startup files print. It is dropped as it comes and held nowhere.
 	MaxNoise = 1 << 20
-	// MaxRefused is the longest request in bytes that [Refuse] answers: any initialize
-	// of ours, whose variables are at most 1 MiB before they are JSON.
+	// MaxRefused is a limit for [Refuse], in bytes, that no initialize of ours exceeds,
+	// whose variables are at most 1 MiB before they are JSON.
 	MaxRefused = 2 << 20
 	// MinToken is the shortest token that protects a connection, in characters.
 	MinToken = 32

@@ -9,10 +9,11 @@ import (
 
 // Refuse answers the first request on rw with why, whatever it asks for and whoever it
 // comes from, and reads no more. A request is awaited as long as rw lets it, and takes
-// at most [MaxRefused] bytes. Who has not sent one by then, or none that can be
-// answered, is told nothing.
-func Refuse(rw io.ReadWriter, why error) error {
-	line, err := NewReader(rw).line(MaxRefused)
+// at most limit bytes, which are held in memory: [MaxRefused] is enough for any
+// initialize of ours. Who has not sent one by then, or none that can be answered, is told
+// nothing.
+func Refuse(rw io.ReadWriter, why error, limit int) error {
+	line, err := NewReader(rw).line(limit)
 	if err != nil {
 		return fmt.Errorf("wire: the request that is refused: %w", err)
 	}

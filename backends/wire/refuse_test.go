@@ -27,7 +27,7 @@ func TestRefuse(t *testing.T) {
 			err := Refuse(struct {
 				io.Reader
 				io.Writer
-			}{strings.NewReader(test.asks), &told}, why)
+			}{strings.NewReader(test.asks), &told}, why, MaxRefused)
 			if told.String() != test.told || (err == nil) != (test.told != "") {
 				t.Errorf("told %q, want %q; %v", told.String(), test.told, err)
 			}
@@ -43,7 +43,7 @@ func TestRefuse(t *testing.T) {
 	err = Refuse(struct {
 		io.Reader
 		io.Writer
-	}{strings.NewReader(`{"id":"7","method":"initialize","data":` + string(data) + "}\n"), &told}, why)
+	}{strings.NewReader(`{"id":"7","method":"initialize","data":` + string(data) + "}\n"), &told}, why, MaxRefused)
 	if err != nil || told.String() != detailed {
 		t.Error(errors.Join(err, errors.New(told.String())))
 	}

@@ -14,6 +14,9 @@ const (
 	// how long one may take to ask.
 	maxRefusals    = 4
 	refusalTimeout = 5 * time.Second
+	// maxUnknown is the longest first request, in bytes, that is read of a peer that is
+	// refused and may be a command: a host's without much in its variables.
+	maxUnknown = 64 << 10
 	// goodbye is how long, after a shutdown request was answered, the worker
 	// waits for the host to take the answer and hang up.
 	goodbye = time.Second

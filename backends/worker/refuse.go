@@ -37,7 +37,8 @@ func errTooMany() error {
 }
 
 // refuse tells a peer that its connection is refused, in answer to its first request,
-// and hangs up.
+// and hangs up. Of one that may be a command, little is read for that: what is read is
+// held in memory, of which a container may have hardly more than its worker needs.
 func (s *server) refuse(conn *net.UnixConn, why error) {
 	select {
 	case s.refusals <- struct{}{}:
@@ -48,9 +49,13 @@ func (s *server) refuse(conn *net.UnixConn, why error) {
 	s.connections.Go(func() {
 		defer func() { <-s.refusals }()
 		defer context.AfterFunc(s.life, func() { s.hangUp(conn) })()
+		limit := maxUnknown
+		if errors.Is(why, endpoint.ErrForeign) {
+			limit = wire.MaxRefused
+		}
 		err := conn.SetDeadline(time.Now().Add(refusalTimeout))
 		if err == nil {
-			err = wire.Refuse(conn, why)
+			err = wire.Refuse(conn, why, limit)
 		}
 		if err != nil {
 			s.log.Debug("a refused connection was not told so", "error", err)
