@@ -59,7 +59,11 @@ func openCache(dir string) (*cache, error) {
 		return nil, fmt.Errorf("%s is not used as a cache of machine code: %w", dir, err)
 	}
 	dir = filepath.Join(dir, CacheVersion())
-	if err := isPrivate(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	switch info, err := os.Lstat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, err
+	case private(info) != nil:
 		if err := discard(dir); err != nil {
 			return nil, err
 		}
@@ -94,7 +98,7 @@ func isCode(name string) bool { return strings.HasPrefix(name, "wazero-") }
 // be waited for when it is read, a link may lead to one, and a directory in the place of
 // a file is never replaced by one.
 func removeOthers(dir string) error {
-	return each(dir, func(file string, d fs.DirEntry, code bool) error {
+	return each(dir, os.ReadDir, func(file string, d fs.DirEntry, code bool) error {
 		if d.Type().IsRegular() && (code || !isCode(d.Name())) {
 			return nil
 		}
@@ -103,9 +107,10 @@ func removeOthers(dir string) error {
 }
 
 // each calls f with what is in a cache, and in its directories of machine code, which it
-// is not called with: code says that it is there.
-func each(dir string, f func(file string, d fs.DirEntry, code bool) error) error {
-	kept, err := os.ReadDir(dir)
+// is not called with: code says that it is there. One that is closed to its own user is
+// discarded; one that cannot be read for another reason is in use, and stays.
+func each(dir string, read func(string) ([]fs.DirEntry, error), f func(file string, d fs.DirEntry, code bool) error) error {
+	kept, err := read(dir)
 	if err != nil {
 		return err
 	}
@@ -117,12 +122,17 @@ func each(dir string, f func(file string, d fs.DirEntry, code bool) error) error
 			}
 			continue
 		}
-		below, err := os.ReadDir(file)
-		if err != nil { // closed to its own user
+		below, err := read(file)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // another process has discarded it
+		case errors.Is(err, fs.ErrPermission):
 			if err := discard(file); err != nil {
 				return err
 			}
 			continue
+		case err != nil:
+			return err
 		}
 		for _, d := range below {
 			if err := f(filepath.Join(file, d.Name()), d, true); err != nil {
@@ -202,7 +212,7 @@ func (c *cache) store(sum string, metered []byte) error {
 
 // empty removes all that is kept: something of it is damaged, and nobody says what.
 func (c *cache) empty() {
-	_ = each(c.dir, func(file string, _ fs.DirEntry, _ bool) error { return discard(file) }) // what stays fails as it did
+	_ = each(c.dir, os.ReadDir, func(file string, _ fs.DirEntry, _ bool) error { return discard(file) }) // what stays fails as it did
 }
 
 // checkDirectory refuses what is no directory.

@@ -98,6 +98,33 @@ func TestUnusableInCache(t *testing.T) {
 	}
 }
 
+// Machine code that cannot be read for now may be what another process writes: it stays,
+// unless it is closed to its own user.
+func TestUnreadMachineCode(t *testing.T) {
+	for _, test := range []struct {
+		reason error
+		kept   bool
+	}{{syscall.ENFILE, true}, {syscall.ENOMEM, true}, {syscall.EACCES, false}} {
+		c, err := openCache(filepath.Join(t.TempDir(), "cache"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		code := codeDir(t, c)
+		err = each(c.dir, func(dir string) ([]fs.DirEntry, error) {
+			if dir == code {
+				return nil, &fs.PathError{Op: "open", Path: dir, Err: test.reason}
+			}
+			return os.ReadDir(dir)
+		}, func(string, fs.DirEntry, bool) error { return nil })
+		if errors.Is(err, test.reason) != test.kept {
+			t.Errorf("%v: it ends with %v", test.reason, err)
+		}
+		if _, err := os.Lstat(code); (err == nil) != test.kept {
+			t.Errorf("%v: machine code is kept: %v", test.reason, err == nil)
+		}
+	}
+}
+
 // opened opens a directory that is closed to its user, so that it can be removed.
 func opened(path string, d fs.DirEntry, err error) error {
 	if d != nil && d.IsDir() {
