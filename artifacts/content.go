@@ -10,7 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // Content is an open content. It may outlive the deletion of its artifact.
@@ -46,16 +47,9 @@ func (s *Store) OpenContent(id string) (Content, error) {
 // open opens a regular file of the store, and says how large it is. What else stands in
 // the place of one is not waited for.
 func (s *Store) open(path string) (*os.File, int64, error) {
-	f, err := s.root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
+	f, info, err := diskfile.OpenIn(s.root, path)
 	if err != nil {
 		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("not a regular file")
-	}
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
 	}
 	return f, info.Size(), nil
 }

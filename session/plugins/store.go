@@ -13,11 +13,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/diskfile"
 	"github.com/caisson-dev/caisson/session/store"
 )
 
@@ -69,18 +69,11 @@ type record struct {
 // Put takes a file of at most limit bytes into the store, with the first bytes
 // that begin, and returns its hash in 64 hex digits.
 func (s *Store) Put(ctx context.Context, file string, limit int64, begin string) (sum string, err error) {
-	in, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
+	in, _, err := diskfile.Open(file)
 	if err != nil {
 		return "", unusable(file, err)
 	}
 	defer in.Close()
-	info, err := in.Stat()
-	switch {
-	case err != nil:
-		return "", unusable(file, err)
-	case !info.Mode().IsRegular():
-		return "", unusable(file, errors.New("it is not a regular file"))
-	}
 	// It is mostly there already: sessions are opened more often than files change.
 	if sum, err = copyHashed(io.Discard, in, limit, begin); err != nil {
 		return "", unusable(file, err)
@@ -309,17 +302,17 @@ func (s *Store) foreign(file string, err error) error {
 
 // readJSON reads a record. One that cannot be decoded is [tool.Internal].
 func readJSON(file string, v any) error {
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
+	foreign := tool.Errorf(tool.Internal, "%s is not a record of at most %d bytes", file, maxRecord).WithPath(file)
+	f, info, err := diskfile.Open(file)
+	if errors.Is(err, diskfile.ErrNotRegular) {
+		return foreign
+	}
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxRecord {
-		return tool.Errorf(tool.Internal, "%s is not a record of at most %d bytes", file, maxRecord).WithPath(file)
+	if info.Size() > maxRecord {
+		return foreign
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, maxRecord))
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // BusyError is a lock that another owner has.
@@ -87,7 +89,7 @@ func (s *Store) Owner(id string) (pid int, err error) {
 		return 0, nil // as most are: it need not be opened
 	}
 	// Only for reading: the directory may be one that this service cannot write to.
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
+	f, _, err := diskfile.Open(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}

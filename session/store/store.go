@@ -32,10 +32,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // format is the version of the files, and formatPlaces that of a binding with
@@ -496,17 +496,17 @@ func writeJSON(file string, v any) error {
 
 // readFile reads a regular file of at most maxRecord bytes.
 func readFile(file string) ([]byte, error) {
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
+	foreign := &BrokenError{file, fmt.Errorf("it is not a file of at most %d bytes", maxRecord)}
+	f, info, err := diskfile.Open(file)
+	if errors.Is(err, diskfile.ErrNotRegular) {
+		return nil, foreign
+	}
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxRecord {
-		return nil, &BrokenError{file, fmt.Errorf("it is not a file of at most %d bytes", maxRecord)}
+	if info.Size() > maxRecord {
+		return nil, foreign
 	}
 	return io.ReadAll(io.LimitReader(f, maxRecord))
 }
