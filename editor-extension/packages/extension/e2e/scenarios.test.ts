@@ -114,7 +114,7 @@ describe("in a real workbench", () => {
     await row.filter({ hasText: "running" }).waitFor();
     await row.click();
     await window.terminal.filter({ hasText: "ready" }).waitFor();
-    await window.typeInTerminal("a whisper\n");
+    await window.typeInTerminal("a whisper");
     await window.terminal.filter({ hasText: "heard a whisper" }).waitFor();
     await picture("process");
     await row.hover();
@@ -424,13 +424,14 @@ describe("in a real workbench", () => {
 
   it("interrupts a process that reads nothing of a paste", async () => {
     const deaf = await agent.open("guarded");
-    const script = "stty -icanon -echo; echo ready; sleep 600";
+    // Not what the terminal of the listener says, which stays open.
+    const script = "stty -icanon -echo; echo no ear; sleep 600";
     await agent.start(deaf, script, { label: "deaf", tty: { cols: 80, rows: 24 } });
     const row = window.row("Processes", "deaf");
     await row.filter({ hasText: "running" }).click();
-    await window.terminal.filter({ hasText: "ready" }).waitFor();
+    await window.terminal.filter({ hasText: "no ear" }).waitFor();
     await window.pasteInTerminal("x".repeat(200_000));
-    await workbench.page.keyboard.press("Control+C");
+    await window.pressInTerminal("Control+C");
     await window.terminal.filter({ hasText: "not read is dropped" }).waitFor();
     await row.filter({ hasText: /ended by SIGINT|exit code 130/ }).waitFor();
     await window.command("Notifications: Clear All Notifications");

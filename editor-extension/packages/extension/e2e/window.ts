@@ -133,21 +133,49 @@ export class Window {
     return this.page.locator(".terminal-wrapper.active .xterm");
   }
 
-  /** Types into the terminal, which has the keyboard at last: a list that is shown anew may take it. */
-  async typeInTerminal(text: string): Promise<void> {
-    const focused = this.page.locator(".terminal-wrapper.active .xterm.focus");
-    await until("the terminal has the keyboard", async () => {
+  /** Gives the terminal the keyboard: a list that is shown anew may have taken it. */
+  private async focusTerminal(): Promise<void> {
+    await this.focus(
+      "the terminal",
       // Not by a click: what passes over the terminal would take that.
-      await this.terminal.locator(".xterm-helper-textarea").focus({ timeout: 1_000 });
-      return (await focused.isVisible()) || undefined;
+      this.terminal.locator(".xterm-helper-textarea"),
+      this.page.locator(".terminal-wrapper.active .xterm.focus"),
+    );
+  }
+
+  /** Gives the open editor the keyboard; its cursor stays where it is. */
+  async focusEditor(): Promise<void> {
+    const editor = ".editor-group-container.active .monaco-editor";
+    await this.focus(
+      "the editor",
+      this.page.locator(`${editor} .inputarea, ${editor} .native-edit-context`).first(),
+      this.page.locator(`${editor}.focused`),
+    );
+  }
+
+  private async focus(what: string, input: Locator, focused: Locator): Promise<void> {
+    await until(`${what} has the keyboard`, async () => {
+      await input.focus({ timeout: 1_000 });
+      return (await focused.first().isVisible()) || undefined;
     });
-    await this.page.keyboard.type(text);
+  }
+
+  /** Types into the terminal: a text and Enter. */
+  async typeInTerminal(line: string): Promise<void> {
+    await this.pasteInTerminal(line);
+    await this.pressInTerminal("Enter");
   }
 
   /** Puts a text into the terminal at once, as a paste does. */
   async pasteInTerminal(text: string): Promise<void> {
-    await this.typeInTerminal("");
+    await this.focusTerminal();
     await this.page.keyboard.insertText(text);
+  }
+
+  /** Presses a key, or several together, in the terminal. */
+  async pressInTerminal(keys: string): Promise<void> {
+    await this.focusTerminal();
+    await this.page.keyboard.press(keys);
   }
 
   /** Whether a person can see and click each of the buttons, in a window of that size. */
