@@ -126,6 +126,27 @@ describe("follow", () => {
     await service.stop();
   });
 
+  it("leaves the output of each process to those who follow that one", async () => {
+    const { service, scripted, seen } = await following({
+      "process/subscribe": ({ processId }) => ({ offset: 0, process: process(processId) }),
+      "process/get": ({ processId }) => ({ process: process(processId, { status: "exited" }) }),
+    });
+    const other = new Seen();
+    follow(await service.ensure(), process("p2"), other);
+    await eventually(() => scripted.askedFor("process/subscribe").length === 2);
+    const piece = (processId: string, text: string) =>
+      scripted.notify("process/output", { ...at, processId, offset: 0, data: base64(text) });
+    piece("p1", "one");
+    piece("p2", "two!");
+    scripted.notify("process/output", { ...at, processId: "p2", offset: 4, eof: true });
+    await eventually(() => other.over);
+    // Nor does the end of one following end the other.
+    scripted.notify("process/output", { ...at, offset: 3, eof: true });
+    await eventually(() => seen.over);
+    expect([seen.text, other.text]).toEqual(["one", "two!"]);
+    await service.stop();
+  });
+
   it("ends the subscription when nobody looks any more", async () => {
     const { service, scripted, seen, subscription } = await following({});
     subscription.dispose();

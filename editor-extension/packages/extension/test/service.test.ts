@@ -306,6 +306,38 @@ describe("Service", () => {
     expect(service.state.is).toBe("stopped");
   });
 
+  it("tells the progress of requests at the same time to each one that asked", async () => {
+    let open = (): void => undefined;
+    const both = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const { service, services } = testService([
+      {
+        "session/open": async ({ profile, workDoneToken = "" }) => {
+          await both;
+          services[0]?.notify("$/progress", {
+            token: workDoneToken,
+            value: { kind: "report", message: `Starting ${profile}` },
+          });
+          throw new Error("enough");
+        },
+      },
+    ]);
+    const steps: Record<string, unknown[]> = { one: [], two: [] };
+    const asked = Object.entries(steps).map(([profile, told]) =>
+      service.request(
+        "session/open",
+        { workspace: null, profile },
+        { progress: (value) => void told.push(value.message) },
+      ),
+    );
+    await eventually(() => services[0]?.askedFor("session/open").length === 2);
+    open();
+    await Promise.allSettled(asked);
+    expect(steps).toEqual({ one: ["Starting one"], two: ["Starting two"] });
+    await service.stop();
+  });
+
   it("tells a request's progress to whoever asked, and to nobody else", async () => {
     const { service, services } = testService([
       {

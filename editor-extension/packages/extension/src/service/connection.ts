@@ -89,6 +89,9 @@ export class Connection {
     (silent) => this.silence.fire(silent),
   );
 
+  /** What tells the listeners of a notification, by its method. */
+  private readonly notified = new Map<string, Emitter<unknown>>();
+
   private gone: End | undefined;
   private errors = "";
   private nextToken = 0;
@@ -232,12 +235,20 @@ export class Connection {
     void this.rpc.sendNotification(method, params).catch(() => undefined);
   }
 
-  /** Registers a listener of a notification. */
+  /** Registers one of any number of listeners of a notification. */
   onNotification<M extends keyof ServerNotifications>(
     method: M,
     listener: (params: ServerNotifications[M]) => void,
   ): Disposable {
-    return this.rpc.onNotification(method, listener);
+    let emitter = this.notified.get(method) as Emitter<ServerNotifications[M]> | undefined;
+    if (emitter === undefined) {
+      const made = new Emitter<ServerNotifications[M]>();
+      // The library keeps one handler of a method alone: the last one.
+      this.rpc.onNotification(method, (params: ServerNotifications[M]) => made.fire(params));
+      this.notified.set(method, made as Emitter<unknown>);
+      emitter = made;
+    }
+    return emitter.event(listener);
   }
 
   /** Registers the one handler of a request that the service makes. */
