@@ -128,7 +128,9 @@ func (e *environment) Export(_ context.Context, token string) (io.ReadCloser, er
 	return e.exports.Take(token, done)
 }
 
-// Detach ends every call and the engine: what lives on are files.
+// Detach ends every call and the engine: what lives on are files. A call that does
+// not end, such as one in a file system that does not answer, keeps the directories
+// open until it does.
 func (e *environment) Detach(ctx context.Context) error {
 	e.mu.Lock()
 	first := !e.detached
@@ -140,17 +142,17 @@ func (e *environment) Detach(ctx context.Context) error {
 	e.end()
 	err := e.engine.close()
 	e.events.Close(errDetached())
-	idle := make(chan struct{})
+	closed := make(chan error, 1)
 	go func() {
 		e.calls.Wait()
-		close(idle)
+		closed <- errors.Join(e.exports.Close(), e.closeJobs(), closePlaces(e.places))
 	}()
 	select {
-	case <-idle:
+	case failed := <-closed:
+		return errors.Join(err, failed)
 	case <-ctx.Done():
 		return errors.Join(err, tool.Errorf(tool.Internal, "calls of the wasm session do not end: %w", ctx.Err()))
 	}
-	return errors.Join(err, e.exports.Close(), e.closeJobs(), closePlaces(e.places))
 }
 
 // Shutdown is Detach: nothing of an environment outlives it.
