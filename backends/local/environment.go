@@ -252,7 +252,9 @@ func (e *environment) Shutdown(ctx context.Context) error {
 	return e.backend.stopWorker(ctx, e.at, func() error { return nil })
 }
 
-// letGo ends the environment here, and the far half by the given method.
+// letGo ends the environment here, and the far half by the given method. A call that
+// does not end, such as one in a file system that does not answer, keeps the folder
+// open until it does.
 func (e *environment) letGo(ctx context.Context, far func(*remote.Environment, context.Context) error) error {
 	e.mu.Lock()
 	first := !e.detached
@@ -269,17 +271,17 @@ func (e *environment) letGo(ctx context.Context, far func(*remote.Environment, c
 	e.end()
 	e.pump.Wait() // its source has ended
 	e.events.Close(errDetached())
-	idle := make(chan struct{})
+	closed := make(chan error, 1)
 	go func() {
 		e.near.Wait()
-		close(idle)
+		closed <- errors.Join(e.exports.Close(), e.root.Close())
 	}()
 	select {
-	case <-idle:
+	case failed := <-closed:
+		return errors.Join(err, failed)
 	case <-ctx.Done():
-		err = errors.Join(err, tool.Errorf(tool.Internal, "calls of the local session do not end: %w", ctx.Err()))
+		return errors.Join(err, tool.Errorf(tool.Internal, "calls of the local session do not end: %w", ctx.Err()))
 	}
-	return errors.Join(err, e.exports.Close(), e.root.Close())
 }
 
 // elsewhere stands for commands that the far half runs. Calls of their tools
