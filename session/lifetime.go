@@ -16,7 +16,7 @@ import (
 // after, which may mean to remove an environment.
 const dropBudget = 30 * time.Second
 
-// keepBudget bounds how long what is kept is let go of, with requests that may not end.
+// keepBudget bounds how long an environment is let go of, with requests that may not end.
 const keepBudget = 10 * time.Second
 
 // Close ends the session: its processes are stopped and its environment is

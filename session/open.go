@@ -248,6 +248,8 @@ func (m *Manager) reopen(ctx context.Context, l *live, r OpenRequest, p backends
 // dropFailed lets go of environments that will not come back, so that the next
 // use opens them anew or says again what is wrong.
 func (s *live) dropFailed(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, keepBudget)
+	defer cancel()
 	var errs []error
 	for _, p := range s.places() {
 		s.mu.Lock()

@@ -222,15 +222,24 @@ func (p *place) forgetRemoved(ctx context.Context) (err error) {
 	return known(err)
 }
 
+// detach lets go of the environment, if it is open, whatever becomes of it next. A call
+// that does not end is not waited for any longer than that takes otherwise.
+func (p *place) detach(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, keepBudget)
+	defer cancel()
+	if env := p.release(); env != nil {
+		if err := env.Detach(ctx); err != nil {
+			p.s.m.log.Warn("an environment was not let go of cleanly", "session", p.s.id, "environment", p.identity(), "error", err)
+		}
+	}
+	p.stopPump(ctx)
+}
+
 // removeAnyway removes an environment in which something could not be ended, and
 // that with it, unless another session is bound to it. It returns why something
 // may be left: the cause, and what the removal failed of.
 func (p *place) removeAnyway(ctx context.Context, cause error) error {
-	if env := p.release(); env != nil {
-		if err := env.Detach(ctx); err != nil {
-			p.s.m.log.Warn("an environment that is removed could not be detached", "session", p.s.id, "error", err)
-		}
-	}
+	p.detach(ctx)
 	left := cause
 	err := p.withLockedEnvironment(ctx, p.removeUnfinished, func(b backends.Binding, backend backends.Backend) error {
 		others, err := p.others(p.saved.Profile.Persistent)
@@ -252,12 +261,7 @@ func (p *place) removeAnyway(ctx context.Context, cause error) error {
 // forgetEnvironment lets go of an environment that could not be removed. What
 // it kept on this machine stays for inspection when others are bound to it.
 func (p *place) forgetEnvironment(ctx context.Context) error {
-	if env := p.release(); env != nil {
-		if err := env.Detach(ctx); err != nil {
-			p.s.m.log.Warn("an environment that is forgotten could not be detached", "session", p.s.id, "error", err)
-		}
-	}
-	p.stopPump(ctx)
+	p.detach(ctx)
 	others, err := p.others(true)
 	if err != nil || others {
 		return err
