@@ -45,11 +45,7 @@ func known(err error) error {
 
 // ended is the error of something that waited until its context was over.
 func ended(ctx context.Context, format string, args ...any) *tool.Error {
-	kind := tool.Cancelled
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		kind = tool.Timeout
-	}
-	return tool.Errorf(kind, "%s: %w", fmt.Sprintf(format, args...), context.Cause(ctx))
+	return tool.Errorf(tool.EndKind(ctx), "%s: %w", fmt.Sprintf(format, args...), context.Cause(ctx))
 }
 
 // kept is an error as it is saved with a session.

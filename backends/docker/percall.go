@@ -145,10 +145,11 @@ func (e *perCall) inContainer(ctx context.Context, work func(*remote.Environment
 
 // ended is the error of what ctx ended.
 func ended(ctx context.Context, doing string) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return tool.Errorf(tool.Timeout, "%s took longer than it may", doing)
+	kind := tool.EndKind(ctx)
+	if kind == tool.Timeout {
+		return tool.Errorf(kind, "%s took longer than it may", doing)
 	}
-	return tool.Errorf(tool.Cancelled, "%s was cancelled: %w", doing, context.Cause(ctx))
+	return tool.Errorf(kind, "%s was cancelled: %w", doing, context.Cause(ctx))
 }
 
 // Processes are none: nothing outlives its call.

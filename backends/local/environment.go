@@ -175,11 +175,7 @@ func (e *environment) worker(ctx context.Context) (*remote.Environment, error) {
 }
 
 func contextError(ctx context.Context) error {
-	kind := tool.Cancelled
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		kind = tool.Timeout
-	}
-	return tool.Errorf(kind, "waited for the local worker: %w", ctx.Err())
+	return tool.Errorf(tool.EndKind(ctx), "waited for the local worker: %w", context.Cause(ctx))
 }
 
 // connect makes the far half. The caller holds connecting.

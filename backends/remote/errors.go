@@ -11,9 +11,9 @@ import (
 
 // contextError is the error of something that ended because ctx did.
 func contextError(ctx context.Context, doing string) error {
-	e := &tool.Error{Kind: tool.Cancelled, Message: doing + " was cancelled", Err: context.Cause(ctx)}
-	if errors.Is(errors.Join(ctx.Err(), context.Cause(ctx)), context.DeadlineExceeded) {
-		e.Kind, e.Message = tool.Timeout, doing+" took longer than it may"
+	e := &tool.Error{Kind: tool.EndKind(ctx), Message: doing + " was cancelled", Err: context.Cause(ctx)}
+	if e.Kind == tool.Timeout {
+		e.Message = doing + " took longer than it may"
 	}
 	return e
 }

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -103,4 +104,19 @@ func KindOf(err error) Kind {
 		return e.Kind
 	}
 	return Internal
+}
+
+// EndKind is the kind of an error that says that ctx has ended: the kind of its
+// cause where that is an [Error], [Timeout] after a deadline, whatever cause that
+// has, and [Cancelled] else.
+func EndKind(ctx context.Context) Kind {
+	cause := context.Cause(ctx)
+	if e, ok := errors.AsType[*Error](cause); ok {
+		return e.Kind
+	}
+	// A context of ours may be cancelled with DeadlineExceeded for a cause.
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(cause, context.DeadlineExceeded) {
+		return Timeout
+	}
+	return Cancelled
 }

@@ -125,7 +125,7 @@ func (g guests) Run(ctx context.Context, c process.Command) (process.Result, err
 		return process.Result{}, errNoCommands("a command line")
 	}
 	if ctx.Err() != nil {
-		return process.Result{}, tool.Errorf(tool.Cancelled, "the job was cancelled: %w", context.Cause(ctx))
+		return process.Result{}, tool.Errorf(tool.EndKind(ctx), "the job was cancelled: %w", context.Cause(ctx))
 	}
 	if err := checkTexts(c.Argv, c.Env); err != nil {
 		return process.Result{}, err

@@ -315,11 +315,7 @@ func (r *running) died(err error) error {
 }
 
 func contextError(ctx context.Context) error {
-	kind := tool.Cancelled
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		kind = tool.Timeout
-	}
-	return tool.Errorf(kind, "waited for the WebAssembly engine: %w", ctx.Err())
+	return tool.Errorf(tool.EndKind(ctx), "waited for the WebAssembly engine: %w", context.Cause(ctx))
 }
 
 // tail is what the engine said, for the end of a message.

@@ -121,9 +121,9 @@ func ended(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	kind, message := tool.Cancelled, "cancelled"
-	if errors.Is(errors.Join(ctx.Err(), context.Cause(ctx)), context.DeadlineExceeded) {
-		kind, message = tool.Timeout, "the time for it is over"
+	kind, message := tool.EndKind(ctx), "cancelled"
+	if kind == tool.Timeout {
+		message = "the time for it is over"
 	}
 	return &tool.Error{Kind: kind, Message: message, Err: errors.Join(context.Cause(ctx), err)}
 }

@@ -46,7 +46,7 @@ func (s *server) bind(ctx context.Context, in wire.Initialize) (*session, error)
 	case s.binding <- struct{}{}:
 		defer func() { <-s.binding }()
 	case <-ctx.Done():
-		return nil, tool.Errorf(tool.Cancelled, "initialize was cancelled: %w", ctx.Err())
+		return nil, tool.Errorf(tool.EndKind(ctx), "initialize was cancelled: %w", context.Cause(ctx))
 	}
 	s.mu.Lock()
 	bound, ending := s.session, s.ending || s.cleaned
@@ -62,7 +62,7 @@ func (s *server) bind(ctx context.Context, in wire.Initialize) (*session, error)
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		err := tool.Errorf(tool.Cancelled, "initialize was cancelled: %w", ctx.Err())
+		err := tool.Errorf(tool.EndKind(ctx), "initialize was cancelled: %w", context.Cause(ctx))
 		return nil, errors.Join(err, opened.close(context.WithoutCancel(ctx), false))
 	}
 	s.mu.Lock()

@@ -75,7 +75,7 @@ func (g *Guard) confirm(ctx context.Context, c Call, verdicts []verdict, ask Ask
 		e.Retryable = true
 		return e
 	case err != nil:
-		return tool.Errorf(tool.Cancelled, "%s was cancelled while it waited for a confirmation: %w", c.Tool, err)
+		return tool.Errorf(tool.EndKind(ctx), "%s was cancelled while it waited for a confirmation: %w", c.Tool, err)
 	case known != nil && *known:
 		return nil
 	case known != nil:
@@ -97,7 +97,7 @@ func (g *Guard) confirm(ctx context.Context, c Call, verdicts []verdict, ask Ask
 	answer, err := ask(limited, Question{Call: shown, Reason: reason})
 	switch {
 	case ctx.Err() != nil:
-		return tool.Errorf(tool.Cancelled, "%s was cancelled while it waited for a confirmation: %w", c.Tool, context.Cause(ctx))
+		return tool.Errorf(tool.EndKind(ctx), "%s was cancelled while it waited for a confirmation: %w", c.Tool, context.Cause(ctx))
 	case err != nil && errors.Is(context.Cause(limited), errNoAnswer):
 		return v.unconfirmed(c, "and nobody answered within %v", g.timeout)
 	case err != nil:

@@ -194,8 +194,8 @@ type Ticket struct{ guard *Guard }
 // Admit decides about a call: rules, rate, budgets, and last the question to a
 // person, which ask puts; nil is a client that cannot ask. The error is
 // [tool.Denied], [tool.RateLimited] or [tool.BudgetExhausted], and
-// [tool.Cancelled] when ctx ended before there was an answer. The ticket of a
-// call that was admitted is given back with [Ticket.Done].
+// that of [tool.EndKind] when ctx ended before there was an answer. The ticket of
+// a call that was admitted is given back with [Ticket.Done].
 func (g *Guard) Admit(ctx context.Context, c Call, ask Ask) (*Ticket, error) {
 	verdicts, err := g.judge(c)
 	if err != nil {

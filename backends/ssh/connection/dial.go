@@ -89,7 +89,7 @@ func (p *Pool) hop(ctx context.Context, h, before *hop, clients []*ssh.Client, a
 			return unreachable(h, fmt.Errorf("%w as an ssh server within %s", errSilent, limit)).
 				WithHint("see whether the machine is up, and whether %s is the port of its ssh server", address(h.Host, h.Port))
 		case ctx.Err() != nil:
-			return &tool.Error{Kind: tool.Cancelled, Message: "connecting to " + h.String() + " was cancelled", Err: ctx.Err()}
+			return &tool.Error{Kind: tool.EndKind(ctx), Message: "connecting to " + h.String() + " was cancelled", Err: context.Cause(ctx)}
 		}
 		return err
 	}

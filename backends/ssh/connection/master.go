@@ -130,7 +130,7 @@ func (p *Pool) oneMaster(ctx context.Context, r *Route, limit time.Duration) (*l
 		return nil, unreachable(r.last(), fmt.Errorf("OpenSSH did not connect within %s%s%s", limit, stuckIn(m.stderr.String()), m.lastWords())).
 			WithHint("see whether ssh %s connects", Quote(r.last().Name))
 	case ctx.Err() != nil:
-		return nil, &tool.Error{Kind: tool.Cancelled, Message: "connecting to " + r.String() + " was cancelled", Err: ctx.Err()}
+		return nil, &tool.Error{Kind: tool.EndKind(ctx), Message: "connecting to " + r.String() + " was cancelled", Err: context.Cause(ctx)}
 	}
 	return nil, r.masterError(m.stderr.String(), err)
 }

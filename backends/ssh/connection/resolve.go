@@ -168,8 +168,8 @@ func (r resolver) run(ctx context.Context, args []string) (string, error) {
 	cmd.Cancel = func() error { killGroup(cmd.Process); return nil }
 	err := cmd.Run()
 	switch {
-	case ctx.Err() != nil && errors.Is(context.Cause(ctx), context.Canceled):
-		return "", &tool.Error{Kind: tool.Cancelled, Message: "reading the ssh configuration was cancelled", Err: ctx.Err()}
+	case errors.Is(ctx.Err(), context.Canceled):
+		return "", &tool.Error{Kind: tool.EndKind(ctx), Message: "reading the ssh configuration was cancelled", Err: context.Cause(ctx)}
 	case ctx.Err() != nil:
 		return "", &tool.Error{
 			Kind: tool.BackendUnavailable, Message: fmt.Sprintf("ssh -G did not end within %s", resolveTimeout),

@@ -86,11 +86,7 @@ func (l *link) gone() error {
 
 // contextError is the error for a context that ended.
 func contextError(ctx context.Context, doing string) error {
-	kind := tool.Cancelled
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		kind = tool.Timeout
-	}
-	return &tool.Error{Kind: kind, Message: doing + " was given up", Err: ctx.Err()}
+	return &tool.Error{Kind: tool.EndKind(ctx), Message: doing + " was given up", Err: context.Cause(ctx)}
 }
 
 // start opens the session; it blocks for as long as the far end does.

@@ -44,7 +44,7 @@ func (c *collector) collect(ctx context.Context) ([]tool.JobFile, int, error) {
 		for _, f := range c.files {
 			_ = c.exports.Release(f.Token) // nobody knows of it
 		}
-		return nil, 0, tool.Errorf(tool.Cancelled, "collecting what the job left was cancelled: %w", context.Cause(ctx))
+		return nil, 0, tool.Errorf(tool.EndKind(ctx), "collecting what the job left was cancelled: %w", context.Cause(ctx))
 	}
 	slices.SortFunc(c.files, func(a, b tool.JobFile) int { return strings.Compare(a.Path, b.Path) })
 	return c.files, c.dropped, nil

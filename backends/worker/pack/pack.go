@@ -88,7 +88,7 @@ func (s *Set) Add(ctx context.Context, p tool.Pack, source []byte) ([]tool.Descr
 	case s.adding <- struct{}{}:
 		defer func() { <-s.adding }()
 	case <-ctx.Done():
-		return nil, tool.Errorf(tool.Cancelled, "adding a pack was cancelled: %w", context.Cause(ctx))
+		return nil, tool.Errorf(tool.EndKind(ctx), "adding a pack was cancelled: %w", context.Cause(ctx))
 	}
 	if err := check(p); err != nil {
 		return nil, err

@@ -154,8 +154,8 @@ func (m *Manager) Write(ctx context.Context, id string, data []byte) (tool.Proce
 		return p.snapshot(), nil
 	case bounded.Err() != nil:
 		e := tool.Errorf(tool.Timeout, "process %s took %d of %d bytes: it does not read its input", id, n, len(data))
-		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			e.Kind = tool.Cancelled
+		if ctx.Err() != nil {
+			e.Kind = tool.EndKind(ctx)
 		}
 		e.Err = err
 		return p.snapshot(), e

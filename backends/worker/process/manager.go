@@ -74,7 +74,7 @@ func NewManager(o Options) (*Manager, error) {
 }
 
 func newManager(o Options, r *registry) (*Manager, error) {
-	if err := sealDescriptors(); err != nil {
+	if err := SealDescriptors(); err != nil {
 		return nil, tool.Errorf(tool.Internal, "keep descriptors from commands: %w", err)
 	}
 	records, _, err := r.settle()
@@ -238,10 +238,11 @@ func (m *Manager) emit(t tool.ProcessEventType, cause tool.EventCause, p tool.Pr
 
 // ended is the error of a call whose context ended while it was doing what.
 func ended(ctx context.Context, what string) error {
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return tool.Errorf(tool.Timeout, "%s took too long: %w", what, context.Cause(ctx))
+	kind, how := tool.EndKind(ctx), "was cancelled"
+	if kind == tool.Timeout {
+		how = "took too long"
 	}
-	return tool.Errorf(tool.Cancelled, "%s was cancelled: %w", what, context.Cause(ctx))
+	return tool.Errorf(kind, "%s %s: %w", what, how, context.Cause(ctx))
 }
 
 // after is a timer's channel, never ready for 0, and what frees it.

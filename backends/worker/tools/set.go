@@ -150,7 +150,11 @@ func ended(ctx context.Context) error {
 	if cause := context.Cause(ctx); errors.As(cause, &e) {
 		return e
 	}
-	return tool.Errorf(tool.Cancelled, "the call was cancelled: %w", ctx.Err())
+	kind, how := tool.EndKind(ctx), "was cancelled"
+	if kind == tool.Timeout {
+		how = "took too long"
+	}
+	return tool.Errorf(kind, "the call %s: %w", how, context.Cause(ctx))
 }
 
 // unknown is the error of a tool that is not in the set.
