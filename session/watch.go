@@ -4,14 +4,13 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
 
+	"github.com/caisson-dev/caisson/diskfile"
 	"github.com/caisson-dev/caisson/session/config"
 )
 
@@ -88,17 +87,13 @@ func (w *watch) content() string {
 	if w.file == "" {
 		return ""
 	}
-	f, err := os.OpenFile(w.file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
+	f, info, err := diskfile.Open(w.file)
 	if err != nil {
 		return err.Error()
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err.Error()
-	}
-	if !info.Mode().IsRegular() || info.Size() > config.MaxFile {
-		return fmt.Sprint(info.Mode(), info.Size(), info.ModTime())
+	if info.Size() > config.MaxFile {
+		return fmt.Sprint(info.Size(), info.ModTime())
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, config.MaxFile+1))
 	if err != nil {

@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // Options say how a folder is sent.
@@ -169,22 +168,16 @@ func (s *sender) entry(e entry) error {
 
 // file writes one regular file: as many bytes as it had when it was opened.
 func (s *sender) file(e entry) error {
-	// What is a pipe by now must not make the opening wait for a writer.
-	f, err := e.parent.OpenFile(e.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+	f, info, err := diskfile.OpenIn(e.parent, e.name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	}
-	if err != nil {
+	case errors.Is(err, diskfile.ErrNotRegular): // it was one when it was listed
+		return unreadable(e.path, errChanged)
+	case err != nil:
 		return unreadable(e.path, err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return unreadable(e.path, err)
-	}
-	if !info.Mode().IsRegular() {
-		return unreadable(e.path, errChanged)
-	}
 	if s.sent+info.Size() > s.o.MaxBytes { // it has grown since it was measured
 		return beyond("grew while it was sent to more than %d MiB", s.o.MaxBytes>>20)
 	}

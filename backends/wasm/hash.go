@@ -3,14 +3,15 @@ package wasm
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"sync"
-	"syscall"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wasm/engine"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // hashes remember what module files hash to, as long as the files look the same.
@@ -28,17 +29,16 @@ type hashed struct {
 
 // of is the hash of the file, in hex.
 func (h *hashes) of(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
+	f, info, err := diskfile.Open(path)
+	if errors.Is(err, diskfile.ErrNotRegular) {
+		return "", noModule(path)
+	}
 	if err != nil {
 		return "", unreadable(path, err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", unreadable(path, err)
-	}
-	if !info.Mode().IsRegular() || info.Size() > engine.MaxModule {
-		return "", tool.Errorf(tool.ConfigInvalid, "the module %s is not a regular file of at most %d bytes", path, engine.MaxModule).WithPath(path)
+	if info.Size() > engine.MaxModule {
+		return "", noModule(path)
 	}
 	h.mu.Lock()
 	known, ok := h.known[path]
@@ -58,6 +58,10 @@ func (h *hashes) of(path string) (string, error) {
 	}
 	h.known[path] = hashed{info, sum}
 	return sum, nil
+}
+
+func noModule(path string) error {
+	return tool.Errorf(tool.ConfigInvalid, "the module %s is not a regular file of at most %d bytes", path, engine.MaxModule).WithPath(path)
 }
 
 func unreadable(path string, err error) error {

@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wasm/meter"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // entry is the function that a command of WASI preview 1 begins with.
@@ -215,18 +214,15 @@ func instrument(ctx context.Context, path, sum string) ([]byte, error) {
 
 // read reads a module's file, which must be what the caller knows.
 func read(path, sum string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
-	if err != nil {
+	f, info, err := diskfile.Open(path)
+	switch {
+	case errors.Is(err, diskfile.ErrNotRegular):
+		return nil, tool.Errorf(tool.ConfigInvalid, "the module %s is not a regular file", path).WithPath(path)
+	case err != nil:
 		return nil, tool.Errorf(tool.ConfigInvalid, "the module cannot be read: %w", err).WithPath(path)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, tool.Errorf(tool.ConfigInvalid, "the module cannot be read: %w", err).WithPath(path)
-	case !info.Mode().IsRegular():
-		return nil, tool.Errorf(tool.ConfigInvalid, "the module %s is not a regular file", path).WithPath(path)
-	case info.Size() > MaxModule:
+	if info.Size() > MaxModule {
 		return nil, tool.Errorf(tool.ConfigInvalid, "the module %s has %d bytes, and at most %d can be run", path, info.Size(), MaxModule).WithPath(path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, MaxModule+1))

@@ -19,6 +19,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/wire"
 	"github.com/caisson-dev/caisson/backends/worker"
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // The parts of an environment's directory.
@@ -91,20 +92,21 @@ func readRecord(dir string) (wire.SiteRecord, error) {
 	if !info.IsDir() || !owned(info) {
 		return r, fmt.Errorf("%w: it is no directory of this user", errForeign)
 	}
-	// What is not a regular file must not be waited for.
-	f, err := os.OpenFile(filepath.Join(dir, recordName), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) {
+	f, info, err := diskfile.Open(filepath.Join(dir, recordName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		if _, err := os.Lstat(dir); err != nil {
 			return r, err // it is gone meanwhile
 		}
 		return r, errForeign
-	}
-	if err != nil {
+	case errors.Is(err, diskfile.ErrNotRegular):
+		return r, noFile()
+	case err != nil:
 		return r, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || !owned(info) {
-		return r, fmt.Errorf("%w: %s is no file of this user", errForeign, recordName)
+	if !owned(info) {
+		return r, noFile()
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, maxRecord))
 	if err != nil {
@@ -115,6 +117,8 @@ func readRecord(dir string) (wire.SiteRecord, error) {
 	}
 	return r, nil
 }
+
+func noFile() error { return fmt.Errorf("%w: %s is no file of this user", errForeign, recordName) }
 
 // ours reports whether r is the record of the same store's environment.
 func ours(r, wanted wire.SiteRecord) bool {

@@ -5,7 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
+
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // maxGitFile bounds the small files in which git keeps one path.
@@ -103,14 +104,11 @@ func firstLine(p string) string {
 
 // readSmall is the content of a file, "" when it cannot be read.
 func readSmall(p string) string {
-	f, err := os.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would block
+	f, _, err := diskfile.Open(p)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return ""
-	}
 	b, err := io.ReadAll(io.LimitReader(f, maxGitFile))
 	if err != nil {
 		return ""
