@@ -20,6 +20,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -190,7 +191,7 @@ func (b *Backend) Prune(ctx context.Context, o backends.PruneOptions) ([]backend
 			o.Skip(e.endpoint.Host, err)
 			continue
 		}
-		some, err := b.prune(ctx, e, o)
+		some, err := b.prune(ctx, e, o, time.Now())
 		found = append(found, some...)
 		failures = append(failures, err)
 	}

@@ -32,6 +32,10 @@ const (
 	// fillTimeout is how long another service may take to put the same worker
 	// on a daemon before it counts as dead.
 	fillTimeout = 2 * time.Minute
+	// foreignAge is how old something of another store must be before its maker is
+	// believed to be dead: more than anything takes that is done by what would be
+	// removed then, and than clocks of machines differ.
+	foreignAge = 10 * time.Minute
 	// pollInterval is how often the daemon is asked for what it sends no answer
 	// to by itself.
 	pollInterval = 50 * time.Millisecond

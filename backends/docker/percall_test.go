@@ -352,7 +352,7 @@ func TestPerCallPrune(t *testing.T) {
 	living := newBackend(t, far(t))
 	options := backends.PruneOptions{Store: binding.Store, Live: map[string]bool{binding.Environment: true}, DryRun: true}
 	for range 2 {
-		found := must(living.prune(t.Context(), h.engine, options))(t)
+		found := must(living.prune(t.Context(), h.engine, options, time.Now()))(t)
 		if len(found) != 1 || !strings.HasPrefix(found[0].ID, binding.Environment+"-") || found[0].Session != binding.Session {
 			t.Errorf("dry run %v: %+v", options.DryRun, found)
 		}

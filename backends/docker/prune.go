@@ -10,20 +10,29 @@ import (
 
 // ownerless reports whether nobody owns a thing with the labels any more: it is
 // of this store or of a check, the store does not know its environment, and its
-// maker is a process of this machine that is proven dead. What another host or
-// another store made is never touched, but for a helper: it was never started, has
-// nothing of anybody, and its store may be gone with what was tried there.
+// maker is dead. What another host or another store made is never touched, but for
+// a helper: it was never started, has nothing of anybody, and its store may be gone
+// with what was tried there.
 func ownerless(o backends.PruneOptions, labels map[string]string, created, now time.Time) bool {
 	store := labels[labelStore]
 	// A call's container is of no use to anybody once its service is dead.
 	known := o.Live[labels[labelEnvironment]] && labels[labelKind] != kindCall
 	ours := store == o.Store || store == checkStore || labels[labelKind] == kindHelper
 	return ours && !known &&
-		ownerOf(labels).dead() && (o.OlderThan <= 0 || now.Sub(created) >= o.OlderThan)
+		makerDead(o.Store, labels, created, now) && (o.OlderThan <= 0 || now.Sub(created) >= o.OlderThan)
 }
 
-// prune finds, and unless DryRun removes, what is ownerless.
-func (b *Backend) prune(ctx context.Context, e *engine, o backends.PruneOptions) ([]backends.Resource, error) {
+// makerDead reports whether who made a thing with the labels is dead: a process of this
+// machine that is proven to have ended, and, where the thing is of another store than the
+// one that looks, a while ago. Such a process may be one of a copy of this machine, which
+// works on the same daemon, and where it runs.
+func makerDead(store string, labels map[string]string, created, now time.Time) bool {
+	return ownerOf(labels).dead() &&
+		(labels[labelStore] == store || !created.IsZero() && now.Sub(created) >= foreignAge)
+}
+
+// prune finds, and unless DryRun removes, what is ownerless now.
+func (b *Backend) prune(ctx context.Context, e *engine, o backends.PruneOptions, now time.Time) ([]backends.Resource, error) {
 	var found []backends.Resource
 	var failures []error
 	take := func(r backends.Resource, labels map[string]string, remove func() error) {
@@ -39,7 +48,6 @@ func (b *Backend) prune(ctx context.Context, e *engine, o backends.PruneOptions)
 		found = append(found, r)
 	}
 
-	now := time.Now()
 	containers, err := e.containers(ctx, labelStore)
 	if err != nil {
 		return nil, err

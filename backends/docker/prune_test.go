@@ -46,7 +46,7 @@ func TestPrune(t *testing.T) {
 	prune := func(o backends.PruneOptions) []string {
 		t.Helper()
 		o.Store, o.Live = store, map[string]bool{known.Environment: true}
-		found := must(living.prune(t.Context(), e, o))(t)
+		found := must(living.prune(t.Context(), e, o, time.Now()))(t)
 		var names []string
 		for _, r := range found {
 			if r.Backend != "docker" || r.Reason == "" || r.CreatedAt.IsZero() {
@@ -104,17 +104,21 @@ func TestPruneOfAnInterruptedCheck(t *testing.T) {
 	if !upToContainer(killed) || !upToContainer(living) {
 		t.Fatal("the checks made no containers")
 	}
-	prune := func(dryRun bool) (n int) {
+	prune := func(dryRun bool, after time.Duration) (n int) {
 		t.Helper()
-		for _, r := range must(living.prune(t.Context(), e, backends.PruneOptions{Store: "some-store", DryRun: dryRun}))(t) {
+		now := time.Now().Add(after)
+		for _, r := range must(living.prune(t.Context(), e, backends.PruneOptions{Store: "some-store", DryRun: dryRun}, now))(t) {
 			if r.Kind == "container" && r.Session == "check" {
 				n++
 			}
 		}
 		return n
 	}
+	if got := prune(true, 0); got != 0 {
+		t.Errorf("%d containers of checks are young, and pruned", got)
+	}
 	for i, want := range []int{1, 1, 0} {
-		if got := prune(i == 0); got != want {
+		if got := prune(i == 0, foreignAge); got != want {
 			t.Errorf("prune %d found %d containers of checks, want %d", i, got, want)
 		}
 	}
@@ -135,8 +139,25 @@ func TestOwnerless(t *testing.T) {
 	helper[labelKind] = kindHelper
 	alive := with(labelKind, kindHelper)
 	maps.Copy(alive, self().labels())
-	options := backends.PruneOptions{Store: "mine", Live: map[string]bool{"known": true}, OlderThan: time.Hour}
+	own := maps.Clone(helper)
+	own[labelStore] = "mine"
 	now := time.Now()
+	for _, test := range []struct {
+		name   string
+		labels map[string]string
+		age    time.Duration
+		want   bool
+	}{
+		{"of this store", own, 0, true},
+		{"of another", helper, foreignAge, true},
+		{"of another, that may be in use", helper, foreignAge - time.Second, false},
+		{"of another, from a clock ahead", helper, -time.Hour, false},
+	} {
+		if got := ownerless(backends.PruneOptions{Store: "mine"}, test.labels, now.Add(-test.age), now); got != test.want {
+			t.Errorf("a helper %s: %v", test.name, got)
+		}
+	}
+	options := backends.PruneOptions{Store: "mine", Live: map[string]bool{"known": true}, OlderThan: time.Hour}
 	for _, test := range []struct {
 		name    string
 		labels  map[string]string
@@ -147,8 +168,9 @@ func TestOwnerless(t *testing.T) {
 		{"too young", gone, now, false},
 		{"known", with(labelEnvironment, "known"), time.Time{}, false},
 		{"another store", with(labelStore, "theirs"), time.Time{}, false},
-		{"a check that was cut off", with(labelStore, checkStore), time.Time{}, true},
-		{"another store's helper", helper, time.Time{}, true},
+		{"a check that was cut off", with(labelStore, checkStore), now.Add(-time.Hour), true},
+		{"another store's helper", helper, now.Add(-time.Hour), true},
+		{"another store's helper of an unknown age", helper, time.Time{}, false},
 		{"another machine", with(labelOwnerHost, "far"), time.Time{}, false},
 		{"alive", alive, time.Time{}, false},
 		{"nothing is known", nil, time.Time{}, false},

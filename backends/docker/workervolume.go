@@ -121,7 +121,7 @@ func (w *workers) fillOrVerify(ctx context.Context, e *engine, b backends.Bindin
 			return err
 		}
 		// Somebody else is filling it: the name of the container is the lock.
-		if err := w.waitForFiller(ctx, e, name, deadline); err != nil {
+		if err := w.waitForFiller(ctx, e, b.Store, name, deadline); err != nil {
 			return err
 		}
 		exists = true
@@ -222,7 +222,7 @@ func (w *workers) sweep(ctx context.Context, e *engine, current programFile) {
 
 // waitForFiller waits until the other filler is gone, and removes one that is
 // dead: proven so, or silent for too long.
-func (w *workers) waitForFiller(ctx context.Context, e *engine, volume string, deadline time.Time) error {
+func (w *workers) waitForFiller(ctx context.Context, e *engine, store, volume string, deadline time.Time) error {
 	name := fillerName(volume)
 	for {
 		other, err := e.container(ctx, name)
@@ -236,7 +236,7 @@ func (w *workers) waitForFiller(ctx context.Context, e *engine, volume string, d
 			return tool.Errorf(tool.BackendUnavailable, "a container named %s that is not Caisson's stands in the way", name).
 				WithHint("docker rm %s", name)
 		}
-		if ownerOf(other.Labels).dead() || time.Now().After(deadline) {
+		if now := time.Now(); makerDead(store, other.Labels, other.CreatedAt, now) || now.After(deadline) {
 			if err := e.remove(ctx, other.ID); err != nil && !errors.Is(err, errNotFound) && !errors.Is(err, errConflict) {
 				return err
 			}

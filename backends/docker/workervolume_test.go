@@ -2,12 +2,14 @@ package docker
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/docker/dockertest"
@@ -118,11 +120,21 @@ func TestWorkerVolumeOfADeadFiller(t *testing.T) {
 	dead.owner = deadOwner(t)
 	f := must(dead.binaries.find(hostArch(t, e)))(t)
 	volume := volumePrefix + f.Sum[:32]
-	spec := dead.workers.helper(newBinding(t, dead, image), imageInfo{ID: image}, f, volume, fillerName(volume))
+	binding := newBinding(t, dead, image)
+	spec := dead.workers.helper(binding, imageInfo{ID: image}, f, volume, fillerName(volume))
 	must(dead.create(t.Context(), e, spec))(t)
 
+	// Of another store its process may be one of a copy of this machine, and run there.
 	b := newBackend(t, program)
-	created(t, b, newBinding(t, b, image))
+	seen, cancel := context.WithTimeout(t.Context(), 10*pollInterval)
+	defer cancel()
+	if err := b.workers.waitForFiller(seen, e, "another", volume, time.Now().Add(time.Hour)); err == nil {
+		t.Error("another store's filler does not hold it up")
+	}
+	must(e.container(t.Context(), fillerName(volume)))(t)
+	next := newBinding(t, b, image)
+	next.Store = binding.Store
+	created(t, b, next)
 	if _, err := e.container(t.Context(), fillerName(volume)); err == nil {
 		t.Error("the dead filler's container is left")
 	}
