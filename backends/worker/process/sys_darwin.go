@@ -32,8 +32,8 @@ func preferToEnd(int) {}
 
 func awaitEnd(pid, _ int) error { return blockUntilEnd(pid) }
 
-// sealDescriptors has nothing to do: this system's launcher passes none on.
-func sealDescriptors() error { return nil }
+// SealDescriptors has nothing to do: this system's launcher passes none on.
+func SealDescriptors() error { return nil }
 
 func beReaper() error { return nil } // the system has no such thing
 

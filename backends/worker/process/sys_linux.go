@@ -79,9 +79,9 @@ func hasEnded(pidfd int) (bool, error) {
 	return err == nil && info.Signo != 0, err
 }
 
-// sealDescriptors keeps what this program itself was given, beside 0, 1 and 2,
+// SealDescriptors keeps what this program itself was given, beside 0, 1 and 2,
 // from its children. What the program opens is closed on exec anyway.
-func sealDescriptors() error {
+func SealDescriptors() error {
 	err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	if err == nil || !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EPERM) {
 		return err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends/worker"
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+	"github.com/caisson-dev/caisson/backends/worker/process"
 	"github.com/caisson-dev/caisson/backends/worker/self"
 )
 
@@ -97,8 +98,12 @@ type spawned struct {
 
 type startFunc func(name string, argv []string, attr *os.ProcAttr) (*os.Process, error)
 
-// spawn starts a worker with nothing of ours open but its log.
+// spawn starts a worker with nothing of ours open but its log: not what whoever
+// started us has left open either, who may wait for the end of it.
 func spawn(executable string, o worker.Options, start startFunc) (*spawned, error) {
+	if err := process.SealDescriptors(); err != nil {
+		return nil, fmt.Errorf("keep descriptors from the worker: %w", err)
+	}
 	path := filepath.Join(worker.SessionDir(o.State, o.Session), "worker.log")
 	log, from, err := openLog(path)
 	if err != nil {
