@@ -13,6 +13,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // SetDefault makes the profile the default one in the user's file. All else stays
@@ -132,7 +133,7 @@ func unwritten(path string, err error) error {
 func replace(path string, before, text []byte) (err error) {
 	mode := os.FileMode(0o600)
 	var now []byte
-	old, info, err := openRegular(func(flags int) (*os.File, error) { return os.OpenFile(path, flags, 0) })
+	old, info, err := diskfile.Open(path)
 	if err == nil {
 		mode = info.Mode().Perm()
 		now, err = io.ReadAll(io.LimitReader(old, MaxFile+1))

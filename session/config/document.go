@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -20,6 +18,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // MaxFile is the largest configuration file, in bytes. It is parsed whole, and
@@ -41,7 +40,7 @@ type document struct {
 
 // read parses the file. A file that is not there gives nil and no error.
 func read(name string) (*document, *Error) {
-	f, _, err := openRegular(func(flags int) (*os.File, error) { return os.OpenFile(name, flags, 0) })
+	f, _, err := diskfile.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
 		link := dangling(name)
 		if link == "" {
@@ -54,29 +53,6 @@ func read(name string) (*document, *Error) {
 	}
 	defer f.Close()
 	return parseFile(name, f)
-}
-
-// errNoFile is what can be opened and is no configuration.
-var errNoFile = errors.New("is not a regular file")
-
-// openRegular opens a file for reading, by the flags that it gives, and judges what was
-// opened: what its name stands for may be another file a moment later.
-func openRegular(open func(flags int) (*os.File, error)) (*os.File, fs.FileInfo, error) {
-	f, err := open(os.O_RDONLY | syscall.O_NONBLOCK) // a pipe would block
-	if errors.Is(err, syscall.ENXIO) {
-		err = errNoFile // a socket
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = errNoFile
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
-	}
-	return f, info, nil
 }
 
 // parseFile parses an open file, whose name stands for it in errors.
@@ -110,6 +86,9 @@ func dangling(name string) string {
 
 // reason takes the path out of an error that is printed beside it.
 func reason(err error) string {
+	if errors.Is(err, diskfile.ErrNotRegular) {
+		return "is not a regular file"
+	}
 	var p *os.PathError
 	if errors.As(err, &p) {
 		return fmt.Sprintf("cannot %s: %v", p.Op, p.Err)

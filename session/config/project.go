@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // ProjectFile is the name of a project's file, in the opened folder.
@@ -104,9 +105,9 @@ func readProject(folder string) (d *document, linked bool, failed *Error) {
 		return fail("%s", reason(err))
 	}
 	linked = there.Mode()&fs.ModeSymlink != 0
-	f, opened, err := openRegular(func(flags int) (*os.File, error) { return root.OpenFile(ProjectFile, flags, 0) })
+	f, opened, err := diskfile.OpenIn(root, ProjectFile)
 	switch {
-	case errors.Is(err, errNoFile):
+	case errors.Is(err, diskfile.ErrNotRegular):
 		return fail("%s", reason(err))
 	case linked && errors.Is(err, fs.ErrNotExist):
 		return fail("cannot be read: the link %s leads nowhere", name)
