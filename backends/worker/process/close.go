@@ -41,10 +41,17 @@ func (m *Manager) shut(ctx context.Context) error {
 	m.mu.Lock()
 	live := slices.Collect(maps.Keys(m.live))
 	m.mu.Unlock()
+	var held []*proc
 	for _, p := range live {
 		p.markStopping()
+		if p.hold() {
+			held = append(held, p)
+		}
 	}
 	left, err := m.everything(live).hunt(ctx, m.gently(), nil)
+	for _, p := range held {
+		p.letGo()
+	}
 	if err != nil {
 		return tool.Errorf(tool.Internal, "stop the session's processes: %w", err)
 	}
@@ -103,7 +110,7 @@ func (m *Manager) everything(live []*proc) *quarry {
 	for _, p := range live {
 		groups = append(groups, p.inGroup())
 	}
-	return &quarry{family: true, match: func(i procInfo) bool {
+	return &quarry{jobs: live, family: true, match: func(i procInfo) bool {
 		if i.pid == self {
 			return false
 		}

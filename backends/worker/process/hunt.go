@@ -10,9 +10,22 @@ import (
 // descendants if family is set, and whatever was seen of them once, even when
 // it no longer matches.
 type quarry struct {
+	jobs   []*proc // whose groups are struck as one, so that nobody forks out of sight
 	match  func(procInfo) bool
 	family bool
 	seen   map[int]uint64 // pid to start time
+}
+
+// strike signals the groups, as far as their numbers are known to be theirs, and
+// returns those.
+func (q *quarry) strike(s syscall.Signal) map[int]bool {
+	reached := make(map[int]bool, len(q.jobs))
+	for _, p := range q.jobs {
+		if p.signal(s) == nil {
+			reached[p.pid()] = true
+		}
+	}
+	return reached
 }
 
 // left scans for what of the quarry is alive.
@@ -57,21 +70,30 @@ func (m *Manager) gently() []blow {
 func hard() []blow { return []blow{{syscall.SIGKILL, KillGrace}} }
 
 // hunt signals the quarry, blow after blow, until nothing of it is left; what
-// is left in the end is returned. Each blow falls on newcomers too. When ctx
-// ends the next blow falls at once. wake says that looking again is worth it.
+// is left in the end is returned. It looks before the first signal: whoever was
+// seen once is found again, whatever becomes of the others. Each blow falls on
+// newcomers too. When ctx ends the next blow falls at once. wake says that looking
+// again is worth it.
 func (q *quarry) hunt(ctx context.Context, blows []blow, wake <-chan struct{}) ([]procInfo, error) {
 	var left []procInfo
 	for i, b := range blows {
 		struck := make(map[int]uint64)
 		expired, free := after(b.grace)
+		var reached map[int]bool
 		given := ctx.Done()
 		if i == len(blows)-1 {
 			given = nil // the last one is always waited for
 		}
 		for pause, waiting := pollFirst, true; waiting; pause = min(2*pause, pollLast) {
 			var err error
-			if left, err = q.left(); err != nil || len(left) == 0 {
+			left, err = q.left()
+			first := reached == nil
+			if first {
+				reached = q.strike(b.signal) // also where nobody can be seen
+			}
+			if err != nil || len(left) == 0 {
 				free()
+				q.strike(syscall.SIGKILL) // who is another process at each look, and never seen
 				return left, err
 			}
 			for _, p := range left {
@@ -79,8 +101,10 @@ func (q *quarry) hunt(ctx context.Context, blows []blow, wake <-chan struct{}) (
 					continue
 				}
 				struck[p.pid] = p.start
-				// What refuses the signal is still there in the end, and told then.
-				_ = signalExactly(p, b.signal)
+				if !first || !reached[p.group] {
+					// What refuses the signal is still there in the end, and told then.
+					_ = signalExactly(p, b.signal)
+				}
 				resume(p)
 			}
 			poll, stop := after(pause)

@@ -17,13 +17,6 @@ type oomWatch struct {
 // begin notes the count.
 func (w *oomWatch) begin(m *Manager) { w.kills, w.known = m.oomKills() }
 
-// strike notes that p is killed from here.
-func (p *proc) strike() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.struck = true
-}
-
 // outOfMemory tells whether the kernel has ended p for want of memory, with this code
 // and signal: it was killed, not from here, and the kernel's count has risen.
 func (p *proc) outOfMemory(code int, signal string) tool.OOMKilled {

@@ -20,6 +20,7 @@ type proc struct {
 	stdin   *input   // nil: none, or the end of the file from the start
 	term    *os.File // the master of its terminal, or nil
 	limited bool     // by its mode
+	alone   bool     // held from its start to its destroy, which comes for certain
 	place   *Place   // of its own, or nil
 	// captures hold a foreground command's stdout and stderr.
 	captures []*capture
@@ -35,9 +36,13 @@ type proc struct {
 	rec    record
 	kept   bool // is in the registry
 	reaped bool // the pid may be somebody else's
+	holds  int  // who needs the pid to stay this process's
 	struck bool // SIGKILL was sent to it from here
 
+	unheld sync.Cond // of mu: nobody does
+
 	stopping *stopping     // under mu
+	ending   chan struct{} // closed when it has ended, and is about to be reaped
 	exited   chan struct{} // closed when the end is in the record
 	drained  chan struct{} // closed when the last output byte is in
 	complete sync.Once     // of drain
@@ -45,20 +50,42 @@ type proc struct {
 
 // newProc makes a process that is about to start.
 func (m *Manager) newProc(rec record) *proc {
-	return &proc{
+	p := &proc{
 		m: m, id: rec.ID, began: rec.StartedAt, rec: rec, release: func() {},
-		exited: make(chan struct{}), drained: make(chan struct{}),
+		ending: make(chan struct{}), exited: make(chan struct{}), drained: make(chan struct{}),
 	}
+	p.unheld.L = &p.mu
+	return p
 }
 
 // ended makes a process of a record that says so.
 func (m *Manager) ended(rec record) (*proc, error) {
 	p := m.newProc(rec)
 	p.kept, p.reaped = true, true
-	p.exited, p.drained = closedChannel(), closedChannel()
+	p.ending, p.exited, p.drained = closedChannel(), closedChannel(), closedChannel()
 	var err error
 	p.out, err = openOutput(p.base())
 	return p, err
+}
+
+// hold keeps p from being reaped until letGo: as long as it is not, its number is
+// nobody else's, and who is in the group or the session of that number came from p. It
+// reports false when p is reaped already.
+func (p *proc) hold() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		p.holds++
+	}
+	return !p.reaped
+}
+
+func (p *proc) letGo() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.holds--; p.holds == 0 {
+		p.unheld.Signal()
+	}
 }
 
 // base is where the names of p's files begin.
@@ -131,7 +158,11 @@ func (p *proc) watch(pidfd int) {
 // not known.
 func (p *proc) conclude(waitErr error) {
 	pid := p.pid()
+	close(p.ending)
 	p.mu.Lock()
+	for p.holds > 0 {
+		p.unheld.Wait()
+	}
 	code, signal, err := reap(pid)
 	p.reaped = true
 	p.mu.Unlock()

@@ -38,8 +38,12 @@ func (m *Manager) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	timeout, free := m.late(c.Timeout)
 	defer free()
+	over := f.exited
+	if c.Alone {
+		over = f.ending
+	}
 	select {
-	case <-f.exited:
+	case <-over:
 	case <-ctx.Done():
 		err := errors.Join(ended(ctx, "the command"), f.destroy())
 		f.awaitRest(DrainGrace)
@@ -123,6 +127,7 @@ func (m *Manager) startForeground(c Command) (_ *foreground, pidfd int, err erro
 		return nil, -1, err
 	}
 	f.limited = m.policy(w).Confines()
+	f.alone = c.Alone && f.hold()
 	if pidfd, err = f.spawn(s); err != nil {
 		f.release()
 		return nil, -1, err
@@ -134,20 +139,30 @@ func (m *Manager) startForeground(c Command) (_ *foreground, pidfd int, err erro
 	return f, pidfd, nil
 }
 
-// followHere is follow, by the calling goroutine as long as the command is young.
+// followHere is follow, by the calling goroutine as long as the command is young. One
+// that is alone ends only when the caller has destroyed what there is of it.
 func (f *foreground) followHere(pidfd int) {
-	if f.attend(pidfd) {
-		defer f.m.work.Done()
-		f.conclude(nil)
-		if isClosed(f.drained) {
-			f.sweep()
-		}
+	attended := f.attend(pidfd)
+	if attended && !f.alone {
+		f.concludeAttended()
 		return
 	}
 	go func() {
+		if attended {
+			f.concludeAttended()
+			return
+		}
 		defer f.m.work.Done()
 		f.watch(pidfd)
 	}()
+}
+
+func (f *foreground) concludeAttended() {
+	defer f.m.work.Done()
+	f.conclude(nil)
+	if isClosed(f.drained) {
+		f.sweep()
+	}
 }
 
 // feed gives the command its input, as far as it reads.

@@ -55,29 +55,30 @@ func (p *proc) beginStop() *stopping {
 	_ = p.updateHeld(tool.EventUpdated, tool.CauseRequestedStop, func(r *record) { r.Status = tool.ProcessStopping })
 	p.m.work.Go(func() {
 		defer close(s.done)
-		s.err = p.endGroup(context.Background(), p.m.gently())
+		s.err = p.end(quarry{jobs: []*proc{p}, match: p.inGroup()}, p.m.gently())
 	})
 	return s
-}
-
-// endGroup ends the process, its group and its session.
-func (p *proc) endGroup(ctx context.Context, blows []blow) error {
-	// At once for everyone in the group, before it can fork out of sight.
-	_ = p.signal(blows[0].signal) // what refuses it is found below
-	q := quarry{match: p.inGroup()}
-	return p.finish(q.hunt(ctx, blows, p.exited))
 }
 
 // destroy kills the process and everything that descends from it. What has
 // cleared its environment and left group and session is known by its working
 // directory, where the command has a place.
 func (p *proc) destroy() error {
-	p.strike()
 	in := p.inGroup()
-	q := quarry{family: true, match: func(i procInfo) bool {
+	return p.end(quarry{jobs: []*proc{p}, family: true, match: func(i procInfo) bool {
 		return in(i) || marked(i.pid, p.m.instance+"/"+p.id) || p.place != nil && worksIn(i.pid, p.place.Dir)
-	}}
-	return p.finish(q.hunt(context.Background(), hard(), p.exited))
+	}}, hard())
+}
+
+// end hunts what there is of p, which is not reaped before that is over: then its
+// number says who belongs to it, whatever these have done to their environment.
+func (p *proc) end(q quarry, blows []blow) error {
+	held := p.alone || p.hold()
+	left, err := q.hunt(context.Background(), blows, p.ending)
+	if held {
+		p.letGo()
+	}
+	return p.finish(left, err)
 }
 
 // finish is what a hunt for p has come to. When nothing is left, p's own end is
@@ -122,7 +123,7 @@ func (p *proc) pid() int {
 func (p *proc) signal(s syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.struck = p.struck || s == syscall.SIGKILL
+	p.struck = p.struck || s == syscall.SIGKILL && !isClosed(p.ending)
 	if p.reaped {
 		return tool.Errorf(tool.InvalidParams, "process %s has ended", p.id)
 	}
