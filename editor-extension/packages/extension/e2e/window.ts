@@ -1,7 +1,9 @@
-import type { Locator, Page } from "playwright-core";
+import type { FrameLocator, Locator, Page } from "playwright-core";
 import { until } from "./until.js";
 
 const statusItem = '.statusbar-item[id="caisson-dev.caisson.caisson.environment"]';
+
+const quickInputField = ".quick-input-widget input.input";
 
 /** What a person sees and does in the window. */
 export class Window {
@@ -10,10 +12,15 @@ export class Window {
   /** Shows the view of the activity bar's item. */
   async showCaisson(): Promise<void> {
     const item = this.page.locator('.activitybar .action-label[aria-label^="Caisson"]');
-    await item.waitFor();
-    if (!(await this.page.locator('.sidebar .composite.title:has-text("Caisson")').isVisible())) {
-      await item.click();
-    }
+    const title = this.page.locator('.sidebar .composite.title:has-text("Caisson")');
+    await until("the side bar shows Caisson", async () => {
+      // A click on the item of what is shown already would hide it.
+      if (!(await title.isVisible())) {
+        await item.click({ timeout: 5_000 });
+        await title.waitFor({ timeout: 5_000 });
+      }
+      return true;
+    });
     await this.section("Sessions").waitFor();
   }
 
@@ -43,19 +50,60 @@ export class Window {
     await editor.waitFor();
     await editor.locator(".monaco-button", { hasText: "Trust" }).first().click();
     await editor.filter({ hasText: "You trust this" }).waitFor();
-    await this.command("View: Close Editor");
+    await this.close(editor);
   }
 
-  /** Runs a command by its title, as with F1. */
+  /**
+   * Runs a command by its title, as with F1. A window that starts takes no key yet, and the
+   * list closes when something else gets the keyboard: then it is opened again.
+   */
   async command(title: string): Promise<void> {
-    await this.page.keyboard.press("F1");
-    await this.choose(`>${title}`, title);
+    const input = this.page.locator(quickInputField);
+    const typed = `>${title}`;
+    await until(`the command ${title} is taken`, async () => {
+      const open =
+        (await input.isVisible()) && (await input.inputValue({ timeout: 1_000 })).startsWith(">");
+      if (!open) {
+        await this.page.keyboard.press("F1");
+      }
+      await input.fill(typed, { timeout: 5_000 });
+      await this.line(title).click({ timeout: 5_000 });
+      return true;
+    });
     // What is typed next is not for this list.
     await this.page.waitForFunction(() => {
       const list = document.querySelector<HTMLElement>(".quick-input-widget");
       const typed = list?.querySelector<HTMLInputElement>("input.input")?.value ?? "";
       return list === null || list.style.display === "none" || !typed.startsWith(">");
     });
+  }
+
+  /** Closes the open editor, which has the name. */
+  async closeEditor(name: string): Promise<void> {
+    await this.close(this.tab(name));
+  }
+
+  private async close(editor: Locator): Promise<void> {
+    await this.command("View: Close Editor");
+    // Whatever is shown instead gets the keyboard first, and then what comes next.
+    await editor.waitFor({ state: "hidden" });
+  }
+
+  /** Closes all editors. */
+  async closeEditors(): Promise<void> {
+    await this.command("View: Close All Editors");
+    await this.page.locator(".tabs-container .tab").first().waitFor({ state: "hidden" });
+  }
+
+  /** Takes the open editor's text back to what the file has. */
+  async revert(): Promise<void> {
+    await this.command("File: Revert File");
+    await this.page.locator(".tabs-container .tab.dirty").first().waitFor({ state: "hidden" });
+  }
+
+  /** Takes all messages in the corner away: no more than three are shown at the same time. */
+  async clearNotifications(): Promise<void> {
+    await this.command("Notifications: Clear All Notifications");
   }
 
   /** The open list or question at the top of the window. */
@@ -83,20 +131,25 @@ export class Window {
 
   /** Types into the open list and takes the line with the text. */
   async choose(typed: string, text: string): Promise<void> {
-    const input = this.page.locator(".quick-input-widget input.input");
+    const input = this.page.locator(quickInputField);
     await input.waitFor();
     await input.fill(typed);
-    await this.page
+    await this.line(text).click();
+  }
+
+  /** The first line of the open list that has the text. */
+  private line(text: string): Locator {
+    return this.page
       .locator(".quick-input-list .monaco-list-row")
       .filter({ hasText: text })
-      .first()
-      .click();
+      .first();
   }
 
   /** How long the editor says that an extension's activation took, in ms. */
   async activation(extension: string): Promise<number> {
     await this.command("Developer: Show Running Extensions");
-    const list = this.page.locator(".runtime-extensions-editor .monaco-list");
+    const editor = this.page.locator(".runtime-extensions-editor");
+    const list = editor.locator(".monaco-list");
     const shown = list
       .locator(".monaco-list-row")
       .filter({ hasText: extension })
@@ -110,11 +163,11 @@ export class Window {
         // Its line may move away from under the look.
         return (await shown.first().textContent({ timeout: 1_000 })) ?? undefined;
       }
-      await list.hover();
+      await list.hover({ timeout: 1_000 });
       await this.page.mouse.wheel(0, ++turns % 20 === 0 ? -10_000 : 150);
       return undefined;
     });
-    await this.command("View: Close Editor");
+    await this.close(editor);
     return Number(/\d+/.exec(time)?.[0]);
   }
 
@@ -178,25 +231,48 @@ export class Window {
     await this.page.keyboard.press(keys);
   }
 
-  /** Whether a person can see and click each of the buttons, in a window of that size. */
-  async inSight(buttons: Locator): Promise<boolean> {
+  /** Waits until a person can see and click so many parts, in a window of its size. */
+  async fits(parts: Locator, count: number): Promise<void> {
     const size = this.page.viewportSize() ?? { width: 0, height: 0 };
-    const boxes = await Promise.all((await buttons.all()).map((button) => button.boundingBox()));
-    return boxes.every(
-      (box) =>
-        box !== null &&
-        box.x >= 0 &&
-        box.y >= 0 &&
-        box.x + box.width <= size.width &&
-        box.y + box.height <= size.height,
-    );
+    await until(`${count} parts are in sight`, async () => {
+      const all = await parts.all();
+      const boxes = await Promise.all(all.map((part) => part.boundingBox({ timeout: 1_000 })));
+      const seen = boxes.filter(
+        (box) =>
+          box !== null &&
+          box.x >= 0 &&
+          box.y >= 0 &&
+          box.x + box.width <= size.width &&
+          box.y + box.height <= size.height,
+      );
+      return (all.length === count && seen.length === count) || undefined;
+    });
   }
 
-  /** Takes a line of the open context menu, which takes no click in its first moment. */
-  async takeFromMenu(text: string): Promise<void> {
+  /**
+   * Takes a line of what a right click on a row offers, until what it leads to is shown: the
+   * menu closes when something else is shown, and takes nothing in its first moment.
+   */
+  async takeFromMenu(row: Locator, text: string, leadsTo: Locator): Promise<void> {
     const item = this.page.locator(".context-view .action-menu-item").filter({ hasText: text });
-    await item.hover();
-    await this.page.keyboard.press("Enter");
+    await until(`${text} is taken from the menu`, async () => {
+      if (!(await leadsTo.isVisible())) {
+        if (!(await item.isVisible())) {
+          await row.click({ button: "right", timeout: 5_000 });
+        }
+        await item.hover({ timeout: 5_000 });
+        await this.page.keyboard.press("Enter");
+        await leadsTo.waitFor({ timeout: 10_000 });
+      }
+      return true;
+    });
+  }
+
+  /** What is shown in the webview of the open editor. */
+  get webview(): FrameLocator {
+    // For a moment there may be the one before as well, which goes.
+    const outer = this.page.locator("iframe.webview.ready").last().contentFrame();
+    return outer.frameLocator("iframe#active-frame");
   }
 
   /** The text of the editor that is shown. */

@@ -277,10 +277,17 @@ setInterval(() => undefined, 60_000);
 
   /** Ends everything that was started, and removes the directory. */
   async stop(): Promise<void> {
-    await this.browser?.close();
+    try {
+      await this.browser?.close();
+    } finally {
+      await this.end();
+    }
+  }
+
+  private async end(): Promise<void> {
     await Promise.all(this.others.map((other) => other.stop()));
     const { server } = this;
-    if (server !== undefined && server.exitCode === null) {
+    if (server !== undefined && server.exitCode === null && server.signalCode === null) {
       const gone = new Promise((resolve) => server.once("exit", resolve));
       server.kill();
       await gone;

@@ -2,7 +2,7 @@ import type * as vscode from "vscode";
 
 /** How often the selection is looked at, in ms, and how many times. */
 const interval = 50;
-const attempts = 40;
+const attempts = 100;
 
 /**
  * The selected element of a tree. The editor knows none for a moment while the tree is
