@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // The lock is held for milliseconds: a few small files are written and synced.
@@ -27,13 +29,13 @@ func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 	tick := time.NewTicker(lockPoll)
 	defer tick.Stop()
 	for {
-		taken, err := tryLock(f)
+		taken, err := diskfile.TryLock(f)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("the artifact store cannot be locked: %w", err), f.Close())
 		}
 		if taken {
 			// Nothing was written to it, and closing gives back what unlocking did not.
-			return func() { _ = errors.Join(freeLock(f), f.Close()) }, nil
+			return func() { _ = errors.Join(diskfile.Unlock(f), f.Close()) }, nil
 		}
 		select {
 		case <-wait.Done():

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // A child that is being started has all our descriptors until its program begins.
@@ -34,7 +36,7 @@ func TestLockIsNotTheChilds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if free, err := tryLock(f); err != nil || !free {
+	if free, err := diskfile.TryLock(f); err != nil || !free {
 		t.Errorf("the lock that was given back is free: %t, %v", free, err)
 	}
 }

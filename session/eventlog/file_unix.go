@@ -3,9 +3,10 @@
 package eventlog
 
 import (
-	"errors"
 	"os"
 	"syscall"
+
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // openFlags keep an open from following a link, and from waiting for the reader of a
@@ -24,5 +25,6 @@ func ownedByUs(info os.FileInfo) bool {
 // mover takes the file's lock until it is closed, and reports false when another
 // service has it. Where files have no locks nobody has it.
 func mover(f *os.File) bool {
-	return !errors.Is(syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	free, err := diskfile.TryLock(f)
+	return free || err != nil
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // What cannot be written in the place of the bell makes way for one that can, and nothing
@@ -110,7 +112,7 @@ func TestOwnerIsOnlyRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer looks.Close()
-	if free, err := tryShared(looks); err != nil || !free {
+	if free, err := diskfile.TryShared(looks); err != nil || !free {
 		t.Fatalf("it is free: %t, %v", free, err)
 	}
 	if pid, err := s.Owner("a"); err != nil || pid != 0 {

@@ -37,7 +37,7 @@ func (l *Lock) Release() error {
 	// Whoever looks only reads who has it, and tries the lock of nobody. What cannot be
 	// taken back, as on a broken disk, is found out by whoever looks.
 	_ = l.f.Truncate(0)
-	err := errors.Join(unlock(l.f), l.f.Close())
+	err := errors.Join(diskfile.Unlock(l.f), l.f.Close())
 	if l.after != nil {
 		l.after()
 	}
@@ -100,7 +100,7 @@ func (s *Store) Owner(id string) (pid int, err error) {
 	if pid = owner(f); pid == 0 {
 		return 0, nil // which was given up: to try it might be in somebody's way
 	}
-	free, err := tryShared(f)
+	free, err := diskfile.TryShared(f)
 	if err != nil || !free {
 		return pid, err
 	}
@@ -109,7 +109,7 @@ func (s *Store) Owner(id string) (pid int, err error) {
 	if current(f, file) {
 		_ = os.Truncate(file, 0)
 	}
-	return 0, unlock(f)
+	return 0, diskfile.Unlock(f)
 }
 
 // gone reports whether there is no such process. What is left of its lock is held by a
@@ -177,7 +177,7 @@ func lock(dir string) (*Lock, error) {
 		if err != nil {
 			return nil, err
 		}
-		ok, err := tryLock(f)
+		ok, err := diskfile.TryLock(f)
 		switch {
 		case err != nil:
 			return nil, errors.Join(fmt.Errorf("%s: %w", file, err), f.Close())

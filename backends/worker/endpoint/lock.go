@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // lockPoll is how often a held lock is tried again. File locks cannot be
@@ -87,6 +89,15 @@ func sign(f *os.File) {
 	_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 }
 
+// tryLock is [diskfile.TryLock] with [ErrLocked] for a lock that somebody holds.
+func tryLock(f *os.File) error {
+	free, err := diskfile.TryLock(f)
+	if err == nil && !free {
+		return ErrLocked
+	}
+	return err
+}
+
 func await(ctx context.Context, f *os.File) error {
 	err := tryLock(f)
 	if !errors.Is(err, ErrLocked) {
@@ -129,13 +140,13 @@ func Held(path string) (bool, error) {
 	case errors.Is(err, ErrLocked):
 		return true, f.Close()
 	case err == nil:
-		err = unlock(f)
+		err = diskfile.Unlock(f)
 	}
 	return false, errors.Join(err, f.Close())
 }
 
 // Unlock gives the lock up. Who removes the file does so before.
-func (l *Lock) Unlock() error { return errors.Join(unlock(l.file), l.file.Close()) }
+func (l *Lock) Unlock() error { return errors.Join(diskfile.Unlock(l.file), l.file.Close()) }
 
 // AcquireExisting is Acquire for a lock file that lies in the directory that it
 // is about: nothing is made, and a file that was removed, or replaced, while it
