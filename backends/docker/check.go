@@ -104,6 +104,10 @@ func (b *Backend) try(ctx context.Context, p profile.Profile, add func(string, e
 			add("removal", err, "")
 		}
 	}()
+	if !p.Confined() {
+		add("confinement", nil, "not used: the profile lets commands write everywhere")
+		return
+	}
 	detail, err := confined(ctx, env)
 	add("confinement", err, detail)
 }
@@ -126,11 +130,17 @@ func trial(p profile.Profile) profile.Profile {
 	return p
 }
 
-// confined tries a write that a read-only command may not do: to a directory
-// that everybody may write to, so that nothing else can be what refuses it.
+// proof writes what a read-only command may write, its temporary directory, and then what
+// it may not: the directory above that, which is its user's own and on the same file
+// system, so that only Landlock can be what refuses it. The shell says why in English.
+const proof = `LC_ALL=C; above=${TMPDIR%/*}; name=.caisson-proof
+echo proof > "$TMPDIR/$name" && rm "$TMPDIR/$name" && test -w "$above/" || exit 3
+echo proof > "$above/$name" || exit 1
+rm "$above/$name"`
+
+// confined has a read-only command try the [proof].
 func confined(ctx context.Context, env backends.Environment) (string, error) {
-	const path = "/tmp/caisson-proof"
-	arguments, err := json.Marshal(map[string]string{"command": "echo proof > " + path})
+	arguments, err := json.Marshal(map[string]string{"command": proof})
 	if err != nil {
 		return "", err
 	}
@@ -143,14 +153,21 @@ func confined(ctx context.Context, env backends.Environment) (string, error) {
 		return "", err
 	}
 	var ran struct {
-		ExitCode int `json:"exit_code"`
+		ExitCode      int    `json:"exit_code"`
+		Stderr        string `json:"stderr"`
+		SandboxDenied bool   `json:"sandbox_denied"`
 	}
 	if err := json.Unmarshal(result.StructuredContent, &ran); err != nil {
 		return "", err
 	}
-	if ran.ExitCode == 0 {
-		return "", tool.Errorf(tool.Internal, "a read-only command could write to %s", path).
+	switch {
+	case ran.ExitCode == 0:
+		return "", tool.Errorf(tool.Internal, "a read-only command could write outside of its temporary directory").
 			WithHint("report this: commands are not confined in this container")
+	case ran.ExitCode == 1 && ran.SandboxDenied:
+		return "a write of a read-only command was refused", nil
 	}
-	return "a write of a read-only command was refused", nil
+	return "", tool.Errorf(tool.Internal, "whether commands are confined could not be tried: the command exited with %d: %s",
+		ran.ExitCode, strings.TrimSpace(ran.Stderr)).
+		WithHint("have the container's user be able to write to its temporary directory: look at the room, and at what is mounted there")
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -74,12 +73,8 @@ func checkShell(p profile.Profile) backends.Check {
 
 func checkConfinement(p profile.Profile) backends.Check {
 	c := backends.Check{Name: "confinement", OK: true}
-	if p.PermissionMode == tool.Unconfined {
-		c.Detail = "not used: the permission mode is unconfined"
-		return c
-	}
-	if p.PermissionMode != tool.ReadOnly && slices.Contains(p.WritablePaths, "/") {
-		c.Detail = `not used: "/" is among the writable paths`
+	if !p.Confined() {
+		c.Detail = "not used: the profile lets commands write everywhere"
 		return c
 	}
 	fail := func(err error) backends.Check {

@@ -1,6 +1,10 @@
 package profile
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/caisson-dev/caisson/backends/tool"
+)
 
 // set is a set of backends, one bit each in the order of [Kinds].
 type set uint16
@@ -77,6 +81,15 @@ func (s set) names() []string {
 // in reports whether the profile's backend is in s.
 func (p *Profile) in(s set) bool { return setOf(p.Backend)&s != 0 }
 
-// Remote reports whether the environment is reached through a worker of its
-// own somewhere else: every backend but local and wasm.
-func (p Profile) Remote() bool { return p.in(remote) }
+// Confined reports whether something limits what commands write in the profile's own
+// mode: not in unconfined, nor in standard where everything is writable.
+func (p *Profile) Confined() bool {
+	switch p.PermissionMode {
+	case tool.Unconfined:
+		return false
+	case tool.ReadOnly:
+		return true
+	default:
+		return !slices.Contains(p.WritablePaths, "/")
+	}
+}

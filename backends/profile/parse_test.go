@@ -35,6 +35,26 @@ var minimal = map[string]string{
 	profile.WASM:      `{"backend":"wasm"}`,
 }
 
+func TestConfined(t *testing.T) {
+	for _, test := range []struct {
+		mode     tool.Mode
+		writable []string
+		want     bool
+	}{
+		{"", nil, true},
+		{tool.Standard, []string{"/srv"}, true},
+		{tool.Standard, []string{"/srv", "/"}, false},
+		{"", []string{"/"}, false},
+		{tool.ReadOnly, []string{"/"}, true},
+		{tool.Unconfined, nil, false},
+	} {
+		p := profile.Profile{PermissionMode: test.mode, WritablePaths: test.writable}
+		if got := p.Confined(); got != test.want {
+			t.Errorf("%s with %q: %v", test.mode, test.writable, got)
+		}
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	for kind, text := range minimal {
 		t.Run(kind, func(t *testing.T) {
@@ -48,7 +68,7 @@ func TestDefaults(t *testing.T) {
 			if p.PermissionMode != tool.Standard || p.MaxPermissionMode != tool.Standard {
 				t.Errorf("modes: %s, %s", p.PermissionMode, p.MaxPermissionMode)
 			}
-			if p.Remote() && (p.Workspace != "/workspace" || p.Lifetime != 600*time.Second) {
+			if kind != profile.Local && kind != profile.WASM && (p.Workspace != "/workspace" || p.Lifetime != 600*time.Second) {
 				t.Errorf("remote: workspace %q, lifetime %v", p.Workspace, p.Lifetime)
 			}
 		})

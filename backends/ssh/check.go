@@ -86,7 +86,7 @@ func (b *Backend) check(ctx context.Context, p profile.Profile, add func(name st
 	if !add("workspace", told(tried.Writable.Error, tried.Writable.Hint), p.Workspace+" can be written") {
 		return
 	}
-	if p.PermissionMode == tool.Unconfined || p.PermissionMode != tool.ReadOnly && slices.Contains(p.WritablePaths, "/") {
+	if !p.Confined() {
 		add("confinement", nil, "not used: the profile lets commands write everywhere")
 		return
 	}

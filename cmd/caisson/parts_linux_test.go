@@ -3,11 +3,11 @@ package main
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/caisson-dev/caisson/backends/worker/confine/confinetest"
 )
 
 // The parts of this test program that start another one on a kernel that seems to
@@ -26,9 +26,9 @@ func playPart(args []string) bool {
 	var err error
 	switch args[0] {
 	case withoutLandlock:
-		err = refuse(unix.SYS_LANDLOCK_CREATE_RULESET, unix.SYS_LANDLOCK_RESTRICT_SELF)
+		err = confinetest.WithoutLandlock()
 	case withoutCloseRange:
-		err = refuse(unix.SYS_CLOSE_RANGE, unix.SYS_CLOSE_RANGE)
+		err = confinetest.Without(unix.SYS_CLOSE_RANGE, unix.SYS_CLOSE_RANGE)
 	default:
 		return false
 	}
@@ -38,27 +38,4 @@ func playPart(args []string) bool {
 	fmt.Fprintln(os.Stderr, args[0]+":", err)
 	os.Exit(1)
 	return true
-}
-
-// refuse answers the system calls from first to last, for this process and all that
-// come from it, as a kernel does that has none of them.
-func refuse(first, last uint32) error {
-	filter := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the call
-		{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: first, Jf: 2},
-		{Code: unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K, K: last, Jt: 1},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
-	}
-	runtime.LockOSThread() // the one step is for the thread that takes the other
-	defer runtime.UnlockOSThread()
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return err
-	}
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program)))
-	if errno != 0 {
-		return fmt.Errorf("install a filter: %w", errno)
-	}
-	return nil
 }

@@ -7,15 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/confine/confinetest"
 )
 
 // helperVariable makes this test program try things instead of running tests.
@@ -359,28 +358,10 @@ func TestProve(t *testing.T) {
 	}
 }
 
-// withoutLandlock installs a filter that refuses Landlock, in all threads of
-// this program, and prints what confinement says then.
+// withoutLandlock prints what confinement says where there is no Landlock.
 func withoutLandlock() {
-	const (
-		allow  = 0x7fff0000 // SECCOMP_RET_ALLOW
-		refuse = 0x00050000 // SECCOMP_RET_ERRNO
-	)
-	filter := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the call's number
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_LANDLOCK_CREATE_RULESET, Jf: 1},
-		{Code: unix.BPF_RET | unix.BPF_K, K: refuse | uint32(unix.ENOSYS)},
-		{Code: unix.BPF_RET | unix.BPF_K, K: allow},
-	}
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	runtime.LockOSThread() // the one step is for the thread that takes the other
-	defer runtime.UnlockOSThread()
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+	if err := confinetest.WithoutLandlock(); err != nil {
 		fmt.Println(err)
-	}
-	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
-		uintptr(unsafe.Pointer(&program))); errno != 0 {
-		fmt.Println(errno)
 	}
 	_, err := NewLauncher(Policy{Mode: tool.Standard, Root: os.TempDir(), Temp: os.TempDir()})
 	fmt.Println(tool.KindOf(err), err)
