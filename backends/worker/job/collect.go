@@ -17,6 +17,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/tools"
 	"github.com/caisson-dev/caisson/backends/worker/workspace"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // collector makes snapshots of what a job left: regular files only. Symbolic
@@ -128,20 +129,16 @@ func (c *collector) take(ctx context.Context, name string) {
 	c.files = append(c.files, tool.JobFile{Path: workspace.Format(name), Size: size, Token: token})
 }
 
-var errNotTaken = errors.New("not a file that is collected")
+var errTooMuch = errors.New("more than is collected")
 
 func (c *collector) snapshot(ctx context.Context, name string) (token string, size int64, err error) {
-	f, err := c.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, info, err := diskfile.OpenIn(c.root, name)
 	if err != nil {
 		return "", 0, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return "", 0, err
-	}
-	if !info.Mode().IsRegular() || c.bytes+info.Size() > maxBytes {
-		return "", 0, errNotTaken
+	if c.bytes+info.Size() > maxBytes {
+		return "", 0, errTooMuch
 	}
 	return c.exports.Create(ctx, f)
 }
