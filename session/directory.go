@@ -111,19 +111,11 @@ func hostFolder(p profile.Profile, folder string) string {
 // families are the tools that work on the workspace, by the names that overrides
 // match: all but those of plugins.
 func families() []toolName {
-	return []toolName{
-		{tool.GroupFile, "read_file"},
-		{tool.GroupFile, "list_files"},
-		{tool.GroupFile, "write_file"},
-		{tool.GroupFile, "edit_file"},
-		{tool.GroupSearch, "glob"},
-		{tool.GroupSearch, "grep"},
-		{tool.GroupShell, "bash"},
-		{tool.GroupGit, "git"},
-		{tool.GroupProcess, "process"},
-		{tool.GroupArtifact, presentArtifact},
-		{tool.GroupCode, codeRun},
+	var all []toolName
+	for _, name := range tool.BuiltIn() {
+		all = append(all, toolName{tool.GroupOf(name), name})
 	}
+	return append(all, toolName{tool.GroupCode, codeRun})
 }
 
 // oneDirectory refuses a session whose tools, but those of plugins, see more than one

@@ -48,22 +48,15 @@ func newPerCall(files *remote.Environment, h *host, b backends.Binding) *perCall
 	return e
 }
 
-// withoutCommands are the tools that start no command.
-func withoutCommands(name string) bool {
-	switch name {
-	case "read_file", "write_file", "edit_file", "list_files", "grep", "glob", "present_artifact":
-		return true
-	}
-	return false
-}
-
 // Call runs one tool, in a container of its own unless it is known to start no
 // command.
 func (e *perCall) Call(ctx context.Context, r tool.Request) (tool.Result, error) {
-	switch pack := e.ofPack(r.Name); {
-	case !pack && withoutCommands(r.Name):
+	switch group := tool.GroupOf(r.Name); {
+	case group == tool.GroupPlugins || e.ofPack(r.Name):
+		// What it starts is not known.
+	case !group.Commands():
 		return e.files.Call(ctx, r)
-	case !pack && r.Name == "process":
+	case group == tool.GroupProcess:
 		return tool.Result{}, noProcesses("the tool process")
 	}
 	done, err := e.begin()

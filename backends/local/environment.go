@@ -108,10 +108,9 @@ func (e *environment) Call(ctx context.Context, r tool.Request) (tool.Result, er
 		}
 		return far.Call(ctx, r)
 	}
-	switch r.Name {
-	case "bash", "git", "process":
+	if group := tool.GroupOf(r.Name); group.Commands() {
 		unread := e.lines.ofCall(r)
-		if r.Name != "process" {
+		if group != tool.GroupProcess {
 			// A worker that is started now would open what is there now.
 			if err := e.root.Check(); err != nil {
 				return tool.Result{}, err

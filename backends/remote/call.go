@@ -52,11 +52,6 @@ func (e *Environment) request(ctx context.Context, what string, r func(*connecti
 	return nil
 }
 
-// workspaceTools are what every far end has.
-var workspaceTools = [...]string{
-	"read_file", "write_file", "edit_file", "list_files", "grep", "glob", "bash", "process", "git", "present_artifact",
-}
-
 // Call runs one tool. Nothing ever falls back to a local one: a name that the
 // far end does not have is its error, or ours where it has said what it has.
 func (e *Environment) Call(ctx context.Context, r tool.Request) (tool.Result, error) {
@@ -107,7 +102,8 @@ func tooLong(name string, timeout time.Duration, err error) error {
 
 // execute is the request for a call.
 func (e *Environment) execute(c *connection, r tool.Request, mode tool.Mode) (wire.ClientRequest, error) {
-	if !slices.Contains(workspaceTools[:], r.Name) && !c.Has(wire.CapTools) {
+	// The built-in tools are what every far end has.
+	if tool.GroupOf(r.Name) == tool.GroupPlugins && !c.Has(wire.CapTools) {
 		return wire.ClientRequest{}, tool.Errorf(tool.ToolNotFound, "there is no tool called %q in this environment", r.Name)
 	}
 	x := &wire.Execute{

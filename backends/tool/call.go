@@ -139,22 +139,6 @@ func Failed(message string) Result {
 	return Result{Content: []Part{{Type: PartText, Text: message}}, IsError: true}
 }
 
-// Group is the family that a tool belongs to, the left half of the names that
-// rules and overrides match ("shell.bash").
-type Group string
-
-// The groups.
-const (
-	GroupFile     Group = "file"
-	GroupSearch   Group = "search"
-	GroupShell    Group = "shell"
-	GroupGit      Group = "git"
-	GroupProcess  Group = "process"
-	GroupArtifact Group = "artifact"
-	GroupCode     Group = "code"
-	GroupPlugins  Group = "plugins"
-)
-
 // Description says what a tool is for and what it takes.
 type Description struct {
 	Name        string          `json:"name"`

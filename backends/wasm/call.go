@@ -13,8 +13,7 @@ import (
 
 // Call runs a file or search tool in the directory that its path is in.
 func (e *environment) Call(ctx context.Context, r tool.Request) (tool.Result, error) {
-	switch r.Name {
-	case "bash", "git", "process":
+	if tool.GroupOf(r.Name).Commands() {
 		return tool.Result{}, errNoCommands(r.Name)
 	}
 	if r.Timeout <= 0 {

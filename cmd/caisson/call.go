@@ -61,10 +61,7 @@ exit code of a command that bash ran is part of the result.`,
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return []string{
-				"read_file", "write_file", "edit_file", "list_files", "grep", "glob",
-				"bash", "process", "git", "present_artifact",
-			}, cobra.ShellCompDirectiveNoFileComp
+			return tool.BuiltIn(), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	flags := cmd.Flags()

@@ -12,6 +12,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // Load reads and validates the file. A file that does not exist, and the path
@@ -189,7 +190,13 @@ func (l *loader) names(list []string, path profile.Path) {
 }
 
 // groups are the families of tools that a glob may name.
-var groups = [...]string{"file", "search", "shell", "git", "process", "artifact", "code", "plugins"}
+func groups() []string {
+	var names []string
+	for _, g := range tool.Groups() {
+		names = append(names, string(g))
+	}
+	return names
+}
 
 // toolGlob checks a glob over "group.tool".
 func (l *loader) toolGlob(glob string, path profile.Path) {
@@ -200,12 +207,12 @@ func (l *loader) toolGlob(glob string, path profile.Path) {
 		l.fail(path, "%q is not a glob", glob)
 	case !dotted:
 		e := l.d.problem(path, `must be a glob over group.tool, such as "shell.*", not %q`, glob)
-		if slices.Contains(groups[:], group) {
+		if slices.Contains(groups(), group) {
 			e.Suggestion = group + ".*"
 		}
 		l.keep(e)
-	case !strings.ContainsAny(group, "*?[{") && !slices.Contains(groups[:], group):
-		l.unknown(group, groups[:], path, "there is no group %q: groups are %s", group, strings.Join(groups[:], ", "))
+	case !strings.ContainsAny(group, "*?[{") && !slices.Contains(groups(), group):
+		l.unknown(group, groups(), path, "there is no group %q: groups are %s", group, strings.Join(groups(), ", "))
 	}
 }
 

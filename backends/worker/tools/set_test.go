@@ -187,10 +187,15 @@ func TestDescriptions(t *testing.T) {
 
 // Who routes calls by their names knows the groups of all tools that there are.
 func TestGroups(t *testing.T) {
+	var names []string
 	for _, d := range Descriptions() {
+		names = append(names, d.Name)
 		if got := tool.GroupOf(d.Name); got != d.Group {
 			t.Errorf("%s is taken for one of %s, and is one of %s", d.Name, got, d.Group)
 		}
+	}
+	if known := slices.Sorted(slices.Values(tool.BuiltIn())); !slices.Equal(known, names) {
+		t.Errorf("known are %q, and there are %q", known, names)
 	}
 	if got := tool.GroupOf("another"); got != tool.GroupPlugins {
 		t.Errorf("another tool is taken for one of %s", got)
