@@ -6,6 +6,7 @@ package backends
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -181,6 +182,9 @@ type Binding struct {
 	// Provisioned says that the environment was created, so that its absence
 	// is a loss.
 	Provisioned bool
+	// OnlyRunning has Open not start an environment that somebody has stopped, or a
+	// restart of its machine: that is [ErrStopped]. It is opened to be ended.
+	OnlyRunning bool
 	// StateDir is a directory of the environment's own on the host, private to
 	// the user; RuntimeDir a short one for sockets.
 	StateDir   string
@@ -193,6 +197,10 @@ type Binding struct {
 	// Secrets are never saved.
 	Secrets Secrets
 }
+
+// ErrStopped is in the error of an environment that was to be opened only if it runs,
+// and does not: nothing runs in it.
+var ErrStopped = errors.New("stopped")
 
 // Secrets travel over the worker's connection only: never argv, logs, labels
 // or errors.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session"
 )
@@ -44,8 +45,9 @@ func TestDeleteForgets(t *testing.T) {
 	}
 }
 
-// What cannot be forgotten, or cannot be reached for that, keeps the session, until it
-// is deleted with force. An environment that cannot forget is only ended.
+// What cannot be forgotten, or cannot be reached for that while something of the session
+// may run there, keeps the session, until it is deleted with force. An environment that
+// cannot forget is only ended.
 func TestDeleteCannotForget(t *testing.T) {
 	away := map[string]error{"both": tool.Errorf(tool.BackendUnavailable, "no way there")}
 	stuck := tool.Errorf(tool.Internal, "forget the session: a directory is stuck")
@@ -56,7 +58,7 @@ func TestDeleteCannotForget(t *testing.T) {
 	}{
 		"a directory that resists":      {false, func(w *world) { w.forgetErr = stuck }, "is stuck"},
 		"after it was closed":           {true, func(w *world) { w.forgetErr = stuck }, "is stuck"},
-		"a machine that is not reached": {true, func(w *world) { w.away = away }, "no way there"},
+		"a machine that is not reached": {false, func(w *world) { w.away = away }, "no way there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -95,6 +97,63 @@ func TestDeleteCannotForget(t *testing.T) {
 	env := s.env(v)
 	if _, err := s.Delete(t.Context(), v.ID, false); err != nil || !env.ended {
 		t.Errorf("ended %t, %v", env.ended, err)
+	}
+}
+
+// An environment that stays and where nothing of the session runs, since its part was
+// ended or the environment stopped, keeps nobody from deleting the session, and is not
+// started for that; what it keeps is told.
+func TestDeleteWhatHasEnded(t *testing.T) {
+	away := map[string]error{"both": tool.Errorf(tool.BackendUnavailable, "no way there")}
+	stopped := map[string]error{"both": tool.Errorf(tool.BackendUnavailable, "it is %w", backends.ErrStopped)}
+	for name, test := range map[string]struct {
+		closed bool // before it is deleted
+		away   map[string]error
+		says   string
+	}{
+		"closed, not reached":   {true, away, "no way there"},
+		"closed, stopped":       {true, stopped, "it is stopped"},
+		"only left and stopped": {false, stopped, "it is stopped"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			s := r.start()
+			v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "both"})
+			w := s.open(session.OpenRequest{Workspace: r.folder, Profile: "both"})
+			if test.closed {
+				if _, err := s.Close(t.Context(), v.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.stop()
+			s = r.start()
+			r.world.set(func() { r.world.away = test.away })
+			opened := len(r.world.opened())
+			left, err := s.Delete(t.Context(), v.ID, false)
+			if err != nil || !strings.Contains(left, w.EnvironmentID) || !strings.Contains(left, test.says) {
+				t.Errorf("deleted: %q, %v", left, err)
+			}
+			_, err = s.Get(t.Context(), v.ID)
+			wantKind(t, err, tool.SessionNotFound)
+			if !r.world.has(w.EnvironmentID) {
+				t.Error("the other's environment went with it")
+			}
+			for _, b := range r.world.opened()[opened:] {
+				if !b.OnlyRunning {
+					t.Error("it would be started")
+				}
+			}
+		})
+	}
+	// Closing it needs no stopped environment either.
+	r := newRig(t)
+	s := r.start()
+	v := s.open(session.OpenRequest{Workspace: r.folder, Profile: "both"})
+	s.stop()
+	s = r.start()
+	r.world.set(func() { r.world.away = stopped })
+	if got, err := s.Close(t.Context(), v.ID); err != nil || got.State != session.StateClosed {
+		t.Errorf("closed: %+v, %v", got, err)
 	}
 }
 

@@ -192,9 +192,9 @@ func (m *Manager) others(session string, saved store.Place, closed bool) (bool, 
 }
 
 // Delete closes the session and removes its environments, persistent or not,
-// unless another session is bound to them, and forgets the session. With force an
-// environment that cannot be reached is forgotten too; left then says what may
-// still be there.
+// unless another session is bound to them, and forgets the session. One that stays and
+// in which nothing of the session runs any more need not be reached. With force one
+// that cannot be reached is forgotten in any case. Left says what may still be there.
 func (m *Manager) Delete(ctx context.Context, id string, force bool) (left string, err error) {
 	l, release, err := m.take(ctx, id)
 	if err != nil {
@@ -229,6 +229,10 @@ func (m *Manager) deleteOwned(ctx context.Context, l *live, force bool) (left st
 		}
 		switch {
 		case err == nil:
+			if p.unforgotten != nil {
+				remains = append(remains, fmt.Sprintf("The %s environment %s, which stays, may keep what it has of the session %q, such as the output of processes, until it is removed: %v",
+					p.saved.Profile.Backend, p.identity(), l.id, p.unforgotten))
+			}
 		case !force:
 			kept = append(kept, unended{p, err})
 		default:

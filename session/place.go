@@ -28,6 +28,10 @@ type place struct {
 	// end sets it.
 	marked bool
 
+	// unforgotten is why the environment, which stays, was not told to forget the session.
+	// Only a session's end sets it.
+	unforgotten error
+
 	// The members below are guarded by the session's mu, which also orders what the
 	// sink is told. Of saved, the profile and the identity never change and may be
 	// read without it.

@@ -74,10 +74,11 @@ func (p *place) removeUnfinished(ctx context.Context) error {
 }
 
 // reach connects to an environment that is only opened to be ended. One that is
-// gone is nil and no error.
+// gone is nil and no error; one that was stopped is not started for that, and is
+// [backends.ErrStopped].
 func (p *place) reach(ctx context.Context, backend backends.Backend, b backends.Binding) (backends.Environment, error) {
 	// Its processes have their variables already, and nobody will use its packs.
-	b.Packs = nil
+	b.Packs, b.OnlyRunning = nil, true
 	env, err := backend.Open(ctx, b, nil)
 	if tool.KindOf(err) == tool.EnvironmentLost {
 		return nil, nil
@@ -182,8 +183,15 @@ func (p *place) endPart(ctx context.Context, env backends.Environment, b backend
 		// Its worker may still run processes: it has to be reached to end them. So has
 		// what the environment keeps of the session, to be forgotten.
 		env, err = p.reach(ctx, backend, b)
-		if err != nil {
+		ended := p.saved.Ended || errors.Is(err, backends.ErrStopped)
+		switch {
+		case err == nil:
+		case !ended || ctx.Err() != nil:
 			return err
+		case how.forget:
+			// Nothing of the session runs there, and what is kept of it goes with the
+			// environment at last: no reason to keep a session that is to be deleted.
+			p.unforgotten = err
 		}
 	}
 	if env != nil {

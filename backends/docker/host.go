@@ -248,6 +248,9 @@ func (h *host) running(ctx context.Context, b backends.Binding) (containerInfo, 
 		return found, nil
 	case found.Removing || !b.Profile.Persistent:
 		return found, lost(b, h.engine, "has ended")
+	case b.OnlyRunning:
+		return found, tool.Errorf(tool.BackendUnavailable, "the container %s on the docker daemon at %s is %w", b.Environment, h.engine.endpoint.Host, backends.ErrStopped).
+			WithHint("docker start %s", b.Environment)
 	}
 	if share := found.Labels[labelShare]; share != "" {
 		// The runtime directory does not outlive the machine's restart, and the

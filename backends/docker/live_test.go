@@ -3,6 +3,7 @@ package docker
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -166,6 +167,22 @@ func TestPersistentKeepsFiles(t *testing.T) {
 	}
 	if got := must(again.Processes().Get(t.Context(), started.ID))(t); got.Status != tool.ProcessFailed || got.TerminalCause != tool.CauseLost {
 		t.Errorf("the process is %s (%s)", got.Status, got.TerminalCause)
+	}
+}
+
+// A persistent container that was stopped is not started where it is only to be ended.
+func TestStoppedStaysStopped(t *testing.T) {
+	b := newBackend(t, echo(t))
+	binding := newBinding(t, b, bare(t))
+	binding.Profile.Persistent = true
+	h, binding := created(t, b, binding)
+	dockertest.Docker(t, "kill", binding.Environment)
+	binding.Provisioned, binding.OnlyRunning = true, true
+	if err := h.Attach(t.Context(), binding); !errors.Is(err, backends.ErrStopped) || hintOf(err) == "" {
+		t.Errorf("got %v (%s)", err, hintOf(err))
+	}
+	if got := dockertest.Docker(t, "inspect", "-f", "{{.State.Running}}", binding.Environment); strings.TrimSpace(got) != "false" {
+		t.Errorf("it runs: %s", got)
 	}
 }
 

@@ -124,8 +124,9 @@ func (a *app) sessionDeleteCommand() *cobra.Command {
 		Long: `Closes sessions, removes their environments, persistent or not, unless another
 session is bound to them, and forgets them. Artifacts stay until they expire.
 
-With --force an environment that cannot be reached is forgotten too; what may be
-left of it is printed.`,
+An environment that stays, and in which nothing of a session runs any more, need not
+be reached. With --force one that cannot be reached is forgotten in any case. What may
+be left there is printed.`,
 		Example: `  caisson session delete s-4f1c0d3b9a7e6625d1c8
   caisson session delete --force old-build`,
 		Args:              cobra.MinimumNArgs(1),

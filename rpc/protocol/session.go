@@ -128,7 +128,8 @@ type SessionDeleteParams struct {
 
 // SessionDeleteResult is the answer to session/delete.
 type SessionDeleteResult struct {
-	// Left says what a forced deletion may have left behind.
+	// Left says what may have been left behind: by a forced deletion, and in an
+	// environment that stays and was not reached.
 	Left string `json:"left,omitzero"`
 }
 

@@ -1007,7 +1007,10 @@ export interface SessionDeleteParams {
 
 /** SessionDeleteResult is the answer to session/delete. */
 export interface SessionDeleteResult {
-  /** left says what a forced deletion may have left behind. */
+  /**
+   * left says what may have been left behind: by a forced deletion, and in an
+   * environment that stays and was not reached.
+   */
   left?: string;
 }
 

@@ -239,8 +239,11 @@ async function deleteSession(caisson: Caisson, session: Session): Promise<void> 
   if (!(await confirmed(`Delete the session on ${session.profile}?`, detail, "Delete"))) {
     return;
   }
+  let left: string | undefined;
   try {
-    await waitingFor(`Deleting ${session.profile}`, () => caisson.sessions.delete(session.id));
+    left = await waitingFor(`Deleting ${session.profile}`, () =>
+      caisson.sessions.delete(session.id),
+    );
   } catch (thrown) {
     const error = serviceError(thrown);
     if (error.kind !== "backendUnavailable") {
@@ -248,11 +251,11 @@ async function deleteSession(caisson: Caisson, session: Session): Promise<void> 
     }
     const forget = `Forget it all the same? What is left there is not removed.\n\n${error.message}`;
     if (await confirmed("The environment cannot be reached.", forget, "Forget")) {
-      const left = await caisson.sessions.delete(session.id, true);
-      if (left) {
-        void vscode.window.showWarningMessage(message(left));
-      }
+      left = await caisson.sessions.delete(session.id, true);
     }
+  }
+  if (left) {
+    void vscode.window.showWarningMessage(message(left));
   }
 }
 

@@ -266,7 +266,7 @@ export class Sessions implements Disposable {
     this.put(session);
   }
 
-  /** Removes a session and its environment. Gives what a forced end may have left. */
+  /** Removes a session and its environment. Gives what may be left there. */
   async delete(id: string, force = false): Promise<string | undefined> {
     const params = { sessionId: id, force };
     const { left } = await this.ending(id, "deleted", () =>
