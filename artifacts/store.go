@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // The directories and files of a store.
@@ -318,6 +320,14 @@ func (s *Store) writeAtomic(path, dir string, data []byte) error {
 func (s *Store) discard(path string) error {
 	if err := s.root.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	return nil
+}
+
+// syncDir makes the names in a directory of the store last.
+func (s *Store) syncDir(dir string) error {
+	if err := diskfile.SyncDirIn(s.root, dir); err != nil {
+		return fmt.Errorf("the artifact store cannot be synced: %w", err)
 	}
 	return nil
 }

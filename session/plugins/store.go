@@ -152,7 +152,7 @@ func (s *Store) keep(ctx context.Context, temp, sum string) error {
 		if info, err := os.Lstat(blob); err == nil && info.Mode().IsRegular() {
 			return errors.Join(os.Chtimes(blob, time.Time{}, s.now()), os.Remove(temp))
 		}
-		return errors.Join(os.Rename(temp, blob), store.Settle(s.path("blobs")))
+		return errors.Join(os.Rename(temp, blob), diskfile.SyncDir(s.path("blobs")))
 	})
 }
 
@@ -354,7 +354,7 @@ func (s *Store) Remove(ctx context.Context, name string) error {
 		if _, err := s.Find(name); err != nil {
 			return err
 		}
-		return errors.Join(os.Remove(s.record(name)), store.Settle(s.path("names")))
+		return errors.Join(os.Remove(s.record(name)), diskfile.SyncDir(s.path("names")))
 	})
 }
 
@@ -382,7 +382,7 @@ func (s *Store) Sweep(ctx context.Context, needed map[string]bool) error {
 				}
 				errs = append(errs, os.Remove(s.path(dir, e.Name())))
 			}
-			errs = append(errs, store.Settle(s.path(dir)))
+			errs = append(errs, diskfile.SyncDir(s.path(dir)))
 		}
 		return errors.Join(errs...)
 	})

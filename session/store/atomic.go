@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // PrivateDir makes a directory of mode 0700 with its parents. One that is
@@ -36,7 +38,7 @@ func writeFile(file string, data []byte) error {
 	if err := os.Rename(temp, file); err != nil {
 		return errors.Join(err, os.Remove(temp))
 	}
-	return syncDir(filepath.Dir(file))
+	return diskfile.SyncDir(filepath.Dir(file))
 }
 
 // createFile is writeFile for a file that must not be there: [os.ErrExist].
@@ -49,7 +51,7 @@ func createFile(file string, data []byte) error {
 	if err := errors.Join(os.Link(temp, file), os.Remove(temp)); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(file))
+	return diskfile.SyncDir(filepath.Dir(file))
 }
 
 // temporary writes a synced file beside the one that it is to become.

@@ -13,10 +13,6 @@ import (
 // machine; when it fails the old one is still there.
 func WriteFile(file string, data []byte) error { return writeFile(file, data) }
 
-// Settle makes the renames and removals that were done in a directory survive a
-// crash of the machine.
-func Settle(dir string) error { return syncDir(dir) }
-
 // LockDirectory waits until no other process that uses the directory this way
 // holds its lock. The directory is made when it is missing.
 func LockDirectory(ctx context.Context, dir string) (*Lock, error) {

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // maxOperations is how many operations a session remembers. The oldest go:
@@ -69,7 +71,7 @@ func (s *Store) ForgetOperation(session, id string) error {
 	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return syncDir(filepath.Dir(file))
+	return diskfile.SyncDir(filepath.Dir(file))
 }
 
 // trimOperations makes room for one more.

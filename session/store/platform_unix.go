@@ -3,7 +3,6 @@
 package store
 
 import (
-	"errors"
 	"os"
 	"syscall"
 )
@@ -16,15 +15,6 @@ const movesOpenFiles = true
 
 // bellFlags keep an open from following a link, and from waiting for the reader of a pipe.
 const bellFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
-
-// syncDir makes renames and removals in the directory survive a crash.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
 
 // ownedByUs reports whether the user that we run as owns the file. In a
 // directory where everybody may write, a name alone says nothing.

@@ -15,9 +15,5 @@ const movesOpenFiles = false
 // bellFlags are none: links need rights there that users do not have.
 const bellFlags = 0
 
-// syncDir does nothing: Windows has no way to sync a directory, and NTFS
-// journals its entries.
-func syncDir(string) error { return nil }
-
 // ownedByUs is true: the directories lie in the user's profile.
 func ownedByUs(os.FileInfo) bool { return true }

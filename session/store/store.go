@@ -327,7 +327,7 @@ func (s *Store) Forget(id string) error {
 		return err
 	}
 	s.Ring()
-	return syncDir(s.sessions())
+	return diskfile.SyncDir(s.sessions())
 }
 
 // Token reads the token of the session's own place, or makes it: 64 hex digits.
@@ -422,7 +422,7 @@ func (s *Store) Undescribe(identity string) error {
 	if err := os.Remove(s.environment(identity, "environment.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return syncDir(s.environment(identity))
+	return diskfile.SyncDir(s.environment(identity))
 }
 
 // Provisioned reports whether the environment was created.
@@ -444,7 +444,7 @@ func (s *Store) MarkProvisioned(identity string, is bool) error {
 	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	return syncDir(filepath.Dir(file))
+	return diskfile.SyncDir(filepath.Dir(file))
 }
 
 // RemoveEnvironment removes the environment's directory. Its lock is held by
@@ -453,7 +453,7 @@ func (s *Store) RemoveEnvironment(identity string) error {
 	if err := removeLocked(s.environment(identity)); err != nil {
 		return err
 	}
-	return syncDir(s.environments())
+	return diskfile.SyncDir(s.environments())
 }
 
 // Environments lists the identities that the store has.

@@ -12,6 +12,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // create makes the environment's directory, whole or not at all.
@@ -41,7 +42,7 @@ func create(ctx context.Context, r wire.SiteRequest) (wire.SiteReply, error) {
 	}
 	err = os.Rename(made, dir)
 	if err == nil {
-		err = syncDirectory(r.Directory)
+		err = diskfile.SyncDir(r.Directory)
 	}
 	if err != nil {
 		err = errors.Join(err, os.RemoveAll(made))
@@ -79,7 +80,7 @@ func assemble(parent string, r wire.SiteRecord) (_ string, err error) {
 			return "", err
 		}
 	}
-	return dir, syncDirectory(dir)
+	return dir, diskfile.SyncDir(dir)
 }
 
 // find finds what was created.

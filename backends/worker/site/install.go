@@ -16,6 +16,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // executable opens the file of the program that runs, and says where it is. Errors are
@@ -75,7 +76,7 @@ func install(name string) error {
 		err = os.Rename(path, filepath.Join(dir, name))
 	}
 	if err == nil {
-		err = syncDirectory(dir)
+		err = diskfile.SyncDir(dir)
 	}
 	if err != nil {
 		return tool.Errorf(tool.BackendUnavailable, "put the worker in its place: %w", err).WithPath(dir)

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
@@ -147,20 +146,6 @@ func writeSynced(path string, from io.Reader, mode fs.FileMode) error {
 	_, err = io.Copy(f, from)
 	if err == nil {
 		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-// syncDirectory makes what was done in a directory survive a crash, where the
-// file system can.
-func syncDirectory(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	err = f.Sync()
-	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
-		err = nil
 	}
 	return errors.Join(err, f.Close())
 }
