@@ -12,7 +12,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/rpc/frame"
 	"github.com/caisson-dev/caisson/rpc/protocol"
+	"github.com/caisson-dev/caisson/session"
 )
 
 // TestEveryMethodIsAnswered keeps the protocol's table and the handlers' alike.
@@ -40,15 +42,36 @@ func TestKindsHaveCodes(t *testing.T) {
 		}
 		seen[code] = kind
 	}
-	for _, kind := range []tool.Kind{
-		tool.SessionNotFound, tool.SessionBusy, tool.ProfileNotFound, tool.ConfigInvalid, tool.BackendUnavailable,
-		tool.ProtocolMismatch, tool.EnvironmentLost, tool.OutcomeUnknown, tool.ToolNotFound, tool.Unsupported,
-		tool.Denied, tool.RateLimited, tool.BudgetExhausted, tool.Timeout, tool.ArtifactTooLarge,
-		tool.ArtifactNotFound, tool.ProcessNotFound, tool.PathOutsideRoot, tool.Overloaded, tool.Cancelled, tool.Internal,
-	} {
+	for _, kind := range tool.Kinds() {
+		if kind == tool.InvalidParams {
+			continue // it has JSON-RPC's own code
+		}
 		if !slices.Contains(protocol.Kind("").Values(), protocol.Kind(kind)) {
 			t.Errorf("the protocol has no kind %q", kind)
 		}
+	}
+}
+
+// TestSharedLists: what the protocol says again, so that it imports nothing, is
+// what the rooms behind it say.
+func TestSharedLists(t *testing.T) {
+	for _, kind := range protocol.Kind("").Values() {
+		if !tool.Kind(kind).Valid() {
+			t.Errorf("errors have no kind %q", kind)
+		}
+	}
+	var groups []protocol.ToolGroup
+	for _, g := range tool.Groups() {
+		groups = append(groups, protocol.ToolGroup(g))
+	}
+	if got := protocol.ToolGroup("").Values(); !slices.Equal(got, groups) {
+		t.Errorf("the protocol's groups are %q, and the tools' %q", got, groups)
+	}
+	if protocol.MaxPendingNotifications != frame.MaxQueued {
+		t.Errorf("clients are told that %d notifications may wait, and %d may", protocol.MaxPendingNotifications, frame.MaxQueued)
+	}
+	if got := session.MaxWait.Milliseconds(); got != protocol.MaxWaitMs {
+		t.Errorf("clients are told that a wait takes at most %d ms, and it takes %d", protocol.MaxWaitMs, got)
 	}
 }
 

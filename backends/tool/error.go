@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Kind classifies an error for whoever has to act on it. The words are those
@@ -39,6 +40,19 @@ const (
 	// as JSON-RPC's own code with Path naming the member.
 	InvalidParams Kind = "invalidParams"
 )
+
+// Kinds are all kinds.
+func Kinds() []Kind {
+	return []Kind{
+		SessionNotFound, SessionBusy, ProfileNotFound, ConfigInvalid, BackendUnavailable, ProtocolMismatch,
+		EnvironmentLost, OutcomeUnknown, ToolNotFound, Unsupported, Denied, RateLimited, BudgetExhausted,
+		Timeout, ArtifactTooLarge, ArtifactNotFound, ProcessNotFound, PathOutsideRoot, Overloaded, Cancelled,
+		GuestFailed, Internal, InvalidParams,
+	}
+}
+
+// Valid reports whether k is one of the kinds.
+func (k Kind) Valid() bool { return slices.Contains(Kinds(), k) }
 
 // Reason tells errors of one kind apart.
 type Reason string

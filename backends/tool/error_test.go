@@ -4,9 +4,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
+
+// Errors keep their kinds across process borders only where these are known.
+func TestKinds(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "error.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var declared []Kind
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if name, ok := spec.Type.(*ast.Ident); ok && name.Name == "Kind" {
+			text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			declared = append(declared, Kind(text))
+		}
+		return true
+	})
+	if !slices.Equal(Kinds(), declared) {
+		t.Errorf("the kinds are %q, and declared are %q", Kinds(), declared)
+	}
+	if Kind("").Valid() || Kind("another").Valid() || !GuestFailed.Valid() {
+		t.Error("a kind is taken for what it is not")
+	}
+}
 
 // late is a context whose deadline has passed, with a cause that says nothing of it.
 func late(t *testing.T, cause error) context.Context {

@@ -71,7 +71,7 @@ func peerError(message []byte, detail []byte) *tool.Error {
 	if err != nil || d == nil {
 		return e // the text is there, and says more than a bad detail
 	}
-	if known(d.Kind) {
+	if d.Kind.Valid() {
 		e.Kind = d.Kind
 	}
 	e.Hint, e.Path, e.Retryable = clip(d.Hint), clip(d.Path), d.Retryable
@@ -83,17 +83,4 @@ func clip(s string) string {
 		return s
 	}
 	return s[:maxMessage] + "…"
-}
-
-func known(k tool.Kind) bool {
-	switch k {
-	case tool.SessionNotFound, tool.SessionBusy, tool.ProfileNotFound, tool.ConfigInvalid,
-		tool.BackendUnavailable, tool.ProtocolMismatch, tool.EnvironmentLost, tool.OutcomeUnknown,
-		tool.ToolNotFound, tool.Unsupported, tool.Denied, tool.RateLimited, tool.BudgetExhausted,
-		tool.Timeout, tool.ArtifactTooLarge, tool.ArtifactNotFound, tool.ProcessNotFound,
-		tool.PathOutsideRoot, tool.Overloaded, tool.Cancelled, tool.Internal, tool.InvalidParams:
-		return true
-	default:
-		return false
-	}
 }

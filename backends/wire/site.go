@@ -153,7 +153,7 @@ func (r *SiteReply) Err() error {
 	}
 	e := peerError([]byte(r.Error), nil)
 	if d := r.Detail; d != nil {
-		if known(d.Kind) {
+		if d.Kind.Valid() {
 			e.Kind = d.Kind
 		}
 		e.Hint, e.Path, e.Retryable = clip(d.Hint), clip(d.Path), d.Retryable

@@ -1,31 +1,6 @@
 import { MAX_MESSAGE } from "./limits.js";
 
-/** What an error means for whoever has to act on it; the words are those of the editor protocol. */
-export type ErrorKind =
-  | "sessionNotFound"
-  | "sessionBusy"
-  | "profileNotFound"
-  | "configInvalid"
-  | "backendUnavailable"
-  | "protocolMismatch"
-  | "environmentLost"
-  | "outcomeUnknown"
-  | "toolNotFound"
-  | "unsupported"
-  | "denied"
-  | "rateLimited"
-  | "budgetExhausted"
-  | "timeout"
-  | "artifactTooLarge"
-  | "artifactNotFound"
-  | "processNotFound"
-  | "pathOutsideRoot"
-  | "overloaded"
-  | "cancelled"
-  | "internal"
-  | "invalidParams";
-
-const kinds: ReadonlySet<string> = new Set<ErrorKind>([
+const kinds = [
   "sessionNotFound",
   "sessionBusy",
   "profileNotFound",
@@ -46,9 +21,13 @@ const kinds: ReadonlySet<string> = new Set<ErrorKind>([
   "pathOutsideRoot",
   "overloaded",
   "cancelled",
+  "guestFailed",
   "internal",
   "invalidParams",
-]);
+] as const;
+
+/** What an error means for whoever has to act on it; the words are those of the editor protocol. */
+export type ErrorKind = (typeof kinds)[number];
 
 /** The member `detail` of an error frame (`caisson.errors.v1`). */
 export interface ErrorDetail {
@@ -135,5 +114,5 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 function isKind(kind: string): kind is ErrorKind {
-  return kinds.has(kind);
+  return (kinds as readonly string[]).includes(kind);
 }
