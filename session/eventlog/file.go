@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // file is the file that lines are appended to. It is one goroutine's.
@@ -35,7 +37,7 @@ func (l *file) open() error {
 	case err != nil:
 	case !info.Mode().IsRegular():
 		err = errors.New("it is not a regular file")
-	case !ownedByUs(info):
+	case !diskfile.OwnedByUs(info):
 		err = errors.New("it belongs to another user")
 	}
 	if err != nil {

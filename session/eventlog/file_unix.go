@@ -16,12 +16,6 @@ const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
 // movesOpenFiles says that a file can be moved while it is open.
 const movesOpenFiles = true
 
-// ownedByUs reports whether the user that we run as owns the file.
-func ownedByUs(info os.FileInfo) bool {
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || int(stat.Uid) == os.Geteuid()
-}
-
 // mover takes the file's lock until it is closed, and reports false when another
 // service has it. Where files have no locks nobody has it.
 func mover(f *os.File) bool {

@@ -8,8 +8,5 @@ const openFlags = 0
 // movesOpenFiles is false: Windows keeps a file in its place while it is open.
 const movesOpenFiles = false
 
-// ownedByUs is true: the directories lie in the user's profile.
-func ownedByUs(os.FileInfo) bool { return true }
-
 // mover is true: a file that another service has open stays where it is.
 func mover(*os.File) bool { return true }

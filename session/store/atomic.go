@@ -20,7 +20,7 @@ func PrivateDir(dir string) error {
 		return err
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a directory", dir)
-	case !ownedByUs(info):
+	case !diskfile.OwnedByUs(info):
 		return fmt.Errorf("%s belongs to another user", dir)
 	case info.Mode().Perm()&0o077 != 0 && permissionsMatter:
 		return os.Chmod(dir, 0o700)

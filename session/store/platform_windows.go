@@ -1,9 +1,5 @@
 package store
 
-import (
-	"os"
-)
-
 // permissionsMatter is false: access lists are inherited from the user's own
 // directories, and mode bits say nothing.
 const permissionsMatter = false
@@ -14,6 +10,3 @@ const movesOpenFiles = false
 
 // bellFlags are none: links need rights there that users do not have.
 const bellFlags = 0
-
-// ownedByUs is true: the directories lie in the user's profile.
-func ownedByUs(os.FileInfo) bool { return true }

@@ -88,7 +88,7 @@ func readRecord(dir string) (wire.SiteRecord, error) {
 	if err != nil {
 		return r, err
 	}
-	if !info.IsDir() || !owned(info) {
+	if !info.IsDir() || !diskfile.OwnedByUs(info) {
 		return r, fmt.Errorf("%w: it is no directory of this user", errForeign)
 	}
 	f, info, err := diskfile.Open(filepath.Join(dir, recordName))
@@ -104,7 +104,7 @@ func readRecord(dir string) (wire.SiteRecord, error) {
 		return r, err
 	}
 	defer f.Close()
-	if !owned(info) {
+	if !diskfile.OwnedByUs(info) {
 		return r, noFile()
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, maxRecord))
