@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,10 @@ const ownersInterval = 2 * time.Second
 // lookShare is how much longer than a look the next one is waited for: however many sessions
 // there are and however often they change, looking takes a tenth of a processor at most.
 const lookShare = 10
+
+// maxOwnerless is how many sessions are remembered of which the log says that their owner
+// cannot be seen. Of more, which may have been deleted long ago, it says so again.
+const maxOwnerless = 1000
 
 // follower tells the sink of the sessions that are not this service's, as they change,
 // and of artifacts that others publish.
@@ -40,6 +45,8 @@ type follower struct {
 	mu sync.Mutex
 	// told is how the sink knows each session; nil while nobody wants to follow.
 	told map[string]*aspect
+	// ownerless are the sessions of which it cannot be seen who has them, as the log says.
+	ownerless map[string]bool
 
 	rang time.Time       // when the bell of the artifacts was written; of run alone
 	seen map[string]seen // the bindings that were read; of looks alone, of which there is one at a time
@@ -51,7 +58,7 @@ type seen struct {
 	aspect aspect
 }
 
-// aspect is what of a session may become another one.
+// aspect is what of a session may change.
 type aspect struct {
 	state  State
 	owner  int
@@ -117,7 +124,7 @@ func (f *follower) tell(s Session) {
 }
 
 // note notes that somebody was answered so about a session that is not this service's:
-// what becomes of it from there on is told. Where the sink knows it as another one, it may
+// what becomes of it from there on is told. Where the sink knows it otherwise, it may
 // be the answer that is older, and there is another look.
 func (f *follower) note(s Session) {
 	own, _ := f.m.has(s.ID)
@@ -131,6 +138,29 @@ func (f *follower) note(s Session) {
 		f.again()
 	}
 	f.told[s.ID] = now
+}
+
+// missed has sessions told again that were told while the list was read, by which somebody
+// is answered, and are not in it: who takes that for all that there is forgets them.
+func (f *follower) missed(list []store.Listed) {
+	listed := make(map[string]bool, len(list))
+	for _, entry := range list {
+		listed[entry.ID] = true
+	}
+	f.mu.Lock()
+	absent := slices.DeleteFunc(slices.Collect(maps.Keys(f.told)), func(id string) bool { return listed[id] })
+	f.mu.Unlock()
+	for _, id := range absent {
+		if own, _ := f.m.has(id); own {
+			continue // whoever opened it was told by that
+		}
+		f.mu.Lock()
+		if f.told[id] != nil {
+			f.told[id] = &aspect{} // as no session is: the next look tells it, or its end
+			f.again()
+		}
+		f.mu.Unlock()
+	}
 }
 
 // removed tells the sink that this service has deleted a session.
@@ -250,8 +280,8 @@ func (f *follower) orphaned() bool {
 }
 
 // look compares the sessions on disk with what the sink knows of them, and tells what is
-// another one; without aloud it only notes it.
-func (f *follower) look(aloud bool) {
+// not as it was; without announce it only notes it.
+func (f *follower) look(announce bool) {
 	f.mu.Lock()
 	before := maps.Clone(f.told)
 	f.mu.Unlock()
@@ -276,7 +306,7 @@ func (f *follower) look(aloud bool) {
 		if now := aspectOf(s); was == nil || *was != *now {
 			f.put(id, was, func() {
 				f.told[id] = now
-				if aloud {
+				if announce {
 					f.m.sink.SessionSeen(s)
 				}
 			})
@@ -373,14 +403,40 @@ func (m *Manager) describeListed(entry store.Listed) Session {
 
 // ownerOf is the other service that has the session, by its process id; 0 for none. That
 // cannot be known of a session that this service is about to take or to leave.
-func (m *Manager) ownerOf(id string) int {
-	pid, err := m.store.Owner(id)
-	if err != nil {
-		m.log.Warn("it cannot be seen who has a session", "session", id, "error", err)
-		return 0
+func (m *Manager) ownerOf(id string) int { return m.otherOwner(id, m.store.Owner) }
+
+// otherOwner is ownerOf, where owner says who has it.
+func (m *Manager) otherOwner(id string, owner func(id string) (int, error)) int {
+	ours := func() bool {
+		own, passing := m.has(id)
+		return own || passing
 	}
-	if own, passing := m.has(id); pid == os.Getpid() && (own || passing) {
+	before := ours() // and given up, perhaps, by the time that the owner is known
+	pid, err := owner(id)
+	if m.follow.unclear(id, err) {
+		m.log.Warn("it cannot be seen who has a session", "session", id, "error", err)
+	}
+	if err != nil || pid == os.Getpid() && (before || ours()) {
 		return 0
 	}
 	return pid
+}
+
+// unclear notes whether it could be seen who has a session, and reports whether it could
+// not for the first time: it is asked with each look.
+func (f *follower) unclear(id string, err error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil {
+		delete(f.ownerless, id)
+		return false
+	}
+	if f.ownerless[id] {
+		return false
+	}
+	if f.ownerless == nil || len(f.ownerless) >= maxOwnerless {
+		f.ownerless = map[string]bool{}
+	}
+	f.ownerless[id] = true
+	return true
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,6 +27,13 @@ type heard struct {
 	seen      chan Session
 	artifacts chan struct{}
 	takes     time.Duration // how long it takes to be told of a session
+	gone      chan string   // nil for who need not hear of ends
+}
+
+func (h *heard) SessionRemoved(id string) {
+	if h.gone != nil {
+		h.gone <- id
+	}
 }
 
 func (h *heard) SessionSeen(s Session) {
@@ -105,6 +114,109 @@ func TestOlderAnswer(t *testing.T) {
 	f.note(open)
 	if !f.asked() {
 		t.Error("the answer is of a session whose end was told, and there is no other look")
+	}
+}
+
+// A session that was told while a list was read in which it is not yet is told again: the
+// list takes it away from whoever gets it. So is the end of one that is gone.
+func TestMissedByList(t *testing.T) {
+	h := &heard{gone: make(chan string, 10)}
+	m := following(t, h)
+	f := m.follow
+	of := func(id string) *aspect { return aspectOf(Session{ID: id, State: StateBound, HeldBy: os.Getpid()}) }
+	f.told = map[string]*aspect{"s-new": of("s-new"), "s-gone": of("s-gone"), "s-own": of("s-own")}
+	own := m.newLive(store.Session{ID: "s-own"}, nil)
+	if err := m.add(own); err != nil {
+		t.Fatal(err)
+	}
+	defer m.remove(own)
+	if list, err := m.List(t.Context(), Filter{State: StateClosed}); err != nil || len(list) != 0 {
+		t.Fatalf("listed %+v, %v", list, err)
+	}
+	lock := saved(t, m, "s-new") // which the list has missed
+	defer func() {
+		if err := lock.Release(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if !f.asked() {
+		t.Error("there is no other look")
+	}
+	f.look(true)
+	if len(h.seen) != 1 || len(h.gone) != 1 {
+		t.Fatalf("told of %d and the end of %d", len(h.seen), len(h.gone))
+	}
+	if s, id := <-h.seen, <-h.gone; s.ID != "s-new" || id != "s-gone" {
+		t.Errorf("told %+v and the end of %s", s, id)
+	}
+	if *f.told["s-own"] != *of("s-own") {
+		t.Error("its own is taken for one that was missed")
+	}
+	if list, err := m.List(t.Context(), Filter{State: StateClosed}); err != nil || len(list) != 0 || f.asked() {
+		t.Errorf("a list of which nothing is missed, %+v, %v, has another look", list, err)
+	}
+}
+
+// A service does not take itself for the other one that has a session, when it gives that
+// up or takes it in the moment in which it is looked.
+func TestOwnerIsAnother(t *testing.T) {
+	m := following(t, new(heard))
+	for name, test := range map[string]struct {
+		before, while bool // it is this service's
+		want          int
+	}{
+		"given up just now": {true, false, 0},
+		"taken just now":    {false, true, 0},
+		"another's":         {false, false, os.Getpid()},
+	} {
+		release := func() {}
+		take := func() {
+			var err error
+			if release, err = m.claim(t.Context(), "s-a"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if test.before {
+			take()
+		}
+		got := m.otherOwner("s-a", func(string) (int, error) {
+			if test.before {
+				release()
+			}
+			if test.while {
+				take()
+			}
+			return os.Getpid(), nil
+		})
+		if test.while {
+			release()
+		}
+		if got != test.want {
+			t.Errorf("%s: its owner is %d, want %d", name, got, test.want)
+		}
+	}
+}
+
+// That it cannot be seen who has a session is told once, and again when it could be seen
+// meanwhile.
+func TestUnclearOwnerIsToldOnce(t *testing.T) {
+	var told bytes.Buffer
+	m := following(t, new(heard))
+	m.log = slog.New(slog.NewTextHandler(&told, nil))
+	broken := errors.New("broken")
+	for i, err := range []error{broken, broken, nil, broken} {
+		for _, id := range []string{"s-a", "s-b"} {
+			m.otherOwner(id, func(string) (int, error) { return 0, err })
+		}
+		if n, want := strings.Count(told.String(), "level=WARN"), []int{2, 2, 2, 4}[i]; n != want {
+			t.Errorf("after %d looks it was told %d times, want %d", i+1, n, want)
+		}
+	}
+	for i := range 2 * maxOwnerless {
+		m.follow.unclear(fmt.Sprint(i), broken)
+	}
+	if n := len(m.follow.ownerless); n > maxOwnerless {
+		t.Errorf("%d are remembered", n)
 	}
 }
 

@@ -47,6 +47,7 @@ func (m *Manager) List(_ context.Context, f Filter) ([]Session, error) {
 			all = append(all, s)
 		}
 	}
+	m.follow.missed(list)
 	for _, s := range all { // at last, so that hardly anything is told between this and the answer
 		m.follow.note(s)
 	}

@@ -118,10 +118,10 @@ type Sink interface {
 	// other environments do not.
 	Room(ctx context.Context)
 	ArtifactPublished(artifacts.Artifact, artifacts.Preview)
-	// ArtifactsChanged tells that the list of artifacts is another one, whoever did it;
+	// ArtifactsChanged tells that the list of artifacts has changed, whoever did it;
 	// only once somebody follows.
 	ArtifactsChanged()
-	// ConfigChanged tells that the user's file is another one now. Err is what
+	// ConfigChanged tells that the user's file has changed. Err is what
 	// is wrong with it, or nil; sessions that exist keep what they are bound to.
 	ConfigChanged(err error)
 }

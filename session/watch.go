@@ -14,8 +14,8 @@ import (
 	"github.com/caisson-dev/caisson/session/config"
 )
 
-// settle is how long after the last change of the configuration it is looked
-// at: editors write a file in several steps.
+// settle is how long after the last change of the configuration, or of what other services
+// have, it is looked at: a file is written, and a session made, in several steps.
 const settle = 100 * time.Millisecond
 
 // watch tells the sink when the user's file changed. Sessions never depend on
@@ -138,6 +138,6 @@ func (w *watch) run(last string) {
 	}
 }
 
-// ConfigChanged looks at the configuration and tells the sink when it is
-// another one. A client that saved the file need not wait for the watch.
+// ConfigChanged looks at the configuration and tells the sink when it has
+// changed. A client that saved the file need not wait for the watch.
 func (m *Manager) ConfigChanged() { m.watch.ask() }
