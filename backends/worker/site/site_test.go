@@ -289,6 +289,77 @@ func TestLeave(t *testing.T) {
 	}
 }
 
+// An environment whose worker does not end, or what a dead one left, stays as it is: by
+// removal, by replacement and by the idle end of another worker.
+func TestKeptWhenNotEnded(t *testing.T) {
+	t.Parallel() // it waits more than it works
+	removal := func(t *testing.T, parent, _ string) error {
+		t.Helper()
+		r := request(wire.SiteRemove, parent)
+		r.ShutdownMS = 1
+		_, err := serve(t, r)
+		return err
+	}
+	for name, test := range map[string]struct {
+		// stuck has something not end; free undoes it.
+		stuck func(t *testing.T, p wire.SitePlace) (free func() error)
+		end   func(t *testing.T, parent, dir string) error
+	}{
+		"a worker that lives on": {liveWorker, removal},
+		"a worker that lives on, replaced": {liveWorker, func(t *testing.T, parent, _ string) error {
+			t.Helper()
+			r := request(wire.SiteCreate, parent)
+			r.Replace, r.ShutdownMS = "n1", 1
+			_, err := serve(t, r)
+			return err
+		}},
+		"what a dead one left": {unsettled, removal},
+		"what a dead one left, after the idle end of another": {unsettled, func(t *testing.T, _, dir string) error {
+			t.Helper()
+			return Leave(t.Context(), dir)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			parent := t.TempDir()
+			p := made(t, parent)
+			check(t, os.WriteFile(filepath.Join(p.Workspace, "evidence"), nil, 0o600))
+			free := test.stuck(t, p)
+			before := tree(t, parent)
+			if err := test.end(t, parent, p.Directory); err == nil || !strings.Contains(err.Error(), "session stuck") {
+				t.Errorf("it ends with %v", err)
+			}
+			if after := tree(t, parent); !slices.Equal(before, after) {
+				t.Errorf("before %q\nafter %q", before, after)
+			}
+			check(t, free())
+			if _, err := serve(t, request(wire.SiteRemove, parent)); err != nil {
+				t.Errorf("when it has ended: %v", err)
+			}
+			if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {
+				t.Errorf("left: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// liveWorker is a worker that nobody can tell to end.
+func liveWorker(t *testing.T, p wire.SitePlace) func() error {
+	t.Helper()
+	lock, err := endpoint.Acquire(t.Context(), worker.LockPath(p.State, "stuck"))
+	check(t, err)
+	return lock.Unlock
+}
+
+// unsettled is the registry of a dead worker that cannot be read.
+func unsettled(t *testing.T, p wire.SitePlace) func() error {
+	t.Helper()
+	registry := filepath.Join(worker.SessionDir(p.State, "stuck"), "processes")
+	check(t, os.MkdirAll(filepath.Dir(registry), 0o700))
+	check(t, os.WriteFile(registry, nil, 0o600))
+	return func() error { return os.Remove(registry) }
+}
+
 // Who waits to enter while the environment is removed learns that it is gone.
 func TestEnterRemoved(t *testing.T) {
 	parent := t.TempDir()
