@@ -137,7 +137,7 @@ func checkIdentity(t *testing.T, m *Manager, p tool.Process) {
 		t.Fatal(err)
 	}
 	for _, rec := range records {
-		if rec.ID == p.ID && !rec.Identity.holds(p.PID, here()) {
+		if rec.ID == p.ID && rec.Identity != whoIs(p.PID) {
 			t.Errorf("the record does not prove that pid %d is the process: %+v", p.PID, rec.Identity)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 // descendants if family is set, and whatever was seen of them once, even when
 // it no longer matches.
 type quarry struct {
-	jobs   []*proc // whose groups are struck as one, so that nobody forks out of sight
+	jobs   []*proc              // whose groups are struck as one, so that nobody forks out of sight
+	look   func(all []procInfo) // at everybody, before match is asked; or nil
 	match  func(procInfo) bool
 	family bool
 	seen   map[int]uint64 // pid to start time
@@ -33,6 +34,9 @@ func (q *quarry) left() ([]procInfo, error) {
 	all, err := scan()
 	if err != nil {
 		return nil, err
+	}
+	if q.look != nil {
+		q.look(all)
 	}
 	match := func(p procInfo) bool {
 		start, known := q.seen[p.pid]

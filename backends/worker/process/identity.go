@@ -11,14 +11,9 @@ type identity struct {
 	Namespace string `json:"pid_namespace,omitempty"`
 }
 
-// holds reports whether pid is the process with this identity, on the system
-// that here describes.
-func (i identity) holds(pid int, here identity) bool {
-	if pid <= 1 || i.Start == 0 || i.Boot != here.Boot || i.Namespace != here.Namespace {
-		return false
-	}
-	start, ok := startTime(pid)
-	return ok && start == i.Start
+// sameSystem reports whether pids mean here what they meant where this was noted.
+func (i identity) sameSystem(here identity) bool {
+	return i.Boot == here.Boot && i.Namespace == here.Namespace
 }
 
 // identify puts the identity of a process that was not reaped into its record. What

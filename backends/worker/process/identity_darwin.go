@@ -45,5 +45,8 @@ func scan() ([]procInfo, error) {
 // worksIn is never known here either.
 func worksIn(int, string) bool { return false }
 
+// unprivileged is never the case: commands are not confined here.
+func unprivileged(int) bool { return false }
+
 // marked is never known here: the system tells nobody a process's environment.
 func marked(int, string) bool { return false }

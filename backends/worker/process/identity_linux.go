@@ -96,6 +96,13 @@ func worksIn(pid int, dir string) bool {
 	return err == nil && (cwd == dir || strings.HasPrefix(cwd, dir+"/"))
 }
 
+// unprivileged reports whether the process can gain no privileges by what it executes,
+// as confined commands cannot, nor what these start. Everybody may know.
+func unprivileged(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	return err == nil && bytes.Contains(b, []byte("\nNoNewPrivs:\t1\n"))
+}
+
 // marked reports whether the process carries a mark that begins with value. A
 // process that may not be looked into does not.
 func marked(pid int, value string) bool {

@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 		helpOrphans()
 	case "worker":
 		helpWorker()
+	case "unmarked":
+		helpUnmarked()
 	case "recycle":
 		helpRecycle()
 	default:

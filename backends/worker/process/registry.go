@@ -34,6 +34,7 @@ type registry struct {
 	lock      *endpoint.Lock
 	journal   *journal
 	here      identity
+	ended     bool // what a dead worker left running was killed
 }
 
 // openRegistry makes the directories where they are missing, and locks, which it
@@ -71,6 +72,24 @@ func Settle(ctx context.Context, stateDir, session string) ([]tool.Process, erro
 	return lost, errors.Join(err, r.close())
 }
 
+// End is [Settle] for whoever has no use for the records, as it removes them next, which
+// may be what makes room: where the disk is too full for what they would say, it is enough
+// that the processes have ended. The next Settle writes it.
+func End(ctx context.Context, stateDir, session string) error {
+	if _, err := os.Stat(filepath.Join(stateDir, "sessions", session, "processes")); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	r, err := openRegistry(ctx, stateDir, session)
+	if err != nil {
+		return err
+	}
+	_, _, err = r.settle()
+	if r.ended && tool.IsDiskFull(err) {
+		err = nil
+	}
+	return errors.Join(err, r.close())
+}
+
 // close lets go of the registry.
 func (r *registry) close() error {
 	var err error
@@ -91,6 +110,7 @@ func (r *registry) settle() (records []record, lost []tool.Process, err error) {
 	if err := r.killLeftovers(records); err != nil {
 		return nil, nil, err
 	}
+	r.ended = true
 	known := make(map[string]bool, len(records))
 	for i := range records {
 		rec := &records[i]
@@ -147,41 +167,6 @@ func (r *registry) sweep(known map[string]bool) error {
 				return tool.Errorf(tool.Internal, "clean the process registry: %w", err)
 			}
 		}
-	}
-	return nil
-}
-
-// killLeftovers kills what a worker that did not close has left running: the
-// processes of the records whose pids are still theirs, and everything that
-// carries that worker's mark.
-func (r *registry) killLeftovers(records []record) error {
-	path := filepath.Join(r.dir, instanceFile)
-	instance, err := readPlain(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the last one closed, or there was none
-	}
-	if err != nil {
-		return tool.Errorf(tool.Internal, "read the process registry: %w", err).WithPath(path).WithHint(notOurs)
-	}
-	leaders := make(map[int]bool)
-	for _, rec := range records {
-		if !rec.Status.Terminal() && rec.Identity.holds(rec.PID, r.here) {
-			leaders[rec.PID] = true
-		}
-	}
-	q := quarry{family: true, match: func(p procInfo) bool {
-		if p.pid == os.Getpid() {
-			return false
-		}
-		return leaders[p.pid] || leaders[p.group] || leaders[p.session] ||
-			len(instance) > 0 && marked(p.pid, string(instance)+"/")
-	}}
-	left, err := q.hunt(context.Background(), hard(), nil)
-	if err != nil {
-		return tool.Errorf(tool.Internal, "look for processes of a dead worker: %w", err)
-	}
-	if len(left) > 0 {
-		return tool.Errorf(tool.Internal, "processes of a dead worker cannot be killed: %s", pids(left))
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ func signalOfKey(*os.File, byte) syscall.Signal     { return 0 }
 func dropsTyped(*os.File, syscall.Signal) bool      { return false }
 func signalGroup(int, syscall.Signal) error         { return errors.ErrUnsupported }
 func signalExactly(procInfo, syscall.Signal) error  { return errors.ErrUnsupported }
+func mayEnd(int) bool                               { return false }
 func resume(procInfo)                               {}
 func beReaper() error                               { return nil }
 func nextZombie() (pid int, childless bool)         { return 0, true }
