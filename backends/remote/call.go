@@ -27,6 +27,9 @@ func (e *Environment) do(ctx context.Context, r func(c *connection) (wire.Client
 			e.conn.CompareAndSwap(c, nil)
 			continue
 		}
+		if tool.KindOf(err) == tool.OutcomeUnknown && c.Err() != nil {
+			e.unanswered(c)
+		}
 		return reply, err
 	}
 }

@@ -20,6 +20,10 @@ type connection struct {
 	*wire.Client
 	root   string
 	stream Stream
+
+	// Environment.mu guards these.
+	over bool // its end was told
+	owed bool // a call was in flight then
 }
 
 // told is an error of the connection as it is shown.
@@ -407,11 +411,32 @@ func (e *Environment) adopt(c *connection) error {
 		}
 		e.log.Info("the connection was lost", "error", reason)
 		e.events.Change(backends.StateDisconnected, reason)
-		if e.track.running() {
-			if _, err := e.reconnect(); err != nil {
-				e.log.Debug("not connecting again", "error", err)
-			}
+		e.mu.Lock()
+		c.over = true
+		owed := c.owed
+		e.mu.Unlock()
+		if owed || e.track.running() {
+			e.reconnectAlone()
 		}
 	})
 	return nil
+}
+
+// unanswered has a connection that ended under a call made anew, when its end has been
+// told: if the worker has died, what the call has started runs on until there is another.
+func (e *Environment) unanswered(c *connection) {
+	e.mu.Lock()
+	c.owed = true
+	over := c.over
+	e.mu.Unlock()
+	if over {
+		e.reconnectAlone()
+	}
+}
+
+// reconnectAlone is reconnect for nobody who waits.
+func (e *Environment) reconnectAlone() {
+	if _, err := e.reconnect(); err != nil {
+		e.log.Debug("not connecting again", "error", err)
+	}
 }

@@ -265,8 +265,14 @@ func TestInFlightIsNeverReplayed(t *testing.T) {
 		return wire.Response{}, ctx.Err()
 	})
 	e := open(t, f, binding(), Options{})
+	events := e.Events().Subscribe()
+	defer events.Close()
 	_, err := e.Call(t.Context(), tool.Request{Name: "bash"})
 	wantKind(t, err, tool.OutcomeUnknown)
+	// It connects again by itself: another worker ends what a dead one has left.
+	reach(t, events, backends.StateDisconnected)
+	reach(t, events, backends.StateConnecting)
+	reach(t, events, backends.StateReady)
 	if n := f.asked(wire.MethodExecute); n != 1 {
 		t.Errorf("sent %d times", n)
 	}

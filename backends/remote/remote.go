@@ -85,7 +85,8 @@ type Options struct {
 
 // Environment is one environment behind a Host. It connects again by itself:
 // at the next call, or at once when a process is running whose end somebody may
-// be waiting for.
+// be waiting for, or when a call was in flight, whose worker may have died and left
+// behind what that had started.
 type Environment struct {
 	host   Host
 	o      Options
