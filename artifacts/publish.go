@@ -147,6 +147,6 @@ func (s *Store) commit(ctx context.Context, req PublishRequest, in received) (Ar
 	if err := s.writeRecord(a); err != nil {
 		return Artifact{}, err
 	}
-	s.ring()
+	s.bell.Ring()
 	return a, nil
 }

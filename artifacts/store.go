@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/caisson-dev/caisson/diskfile"
@@ -22,7 +21,6 @@ const (
 	indexDir = "index"
 	tmpDir   = "tmp"
 	lockFile = "lock"
-	bellFile = "bell"
 )
 
 // Options are what a store may be given; the zero value will do.
@@ -37,10 +35,9 @@ type Options struct {
 // other processes use the same directory.
 type Store struct {
 	root *os.Root
-	dir  string
+	bell *diskfile.Bell
 	log  *slog.Logger
 	now  func() time.Time
-	mute sync.Once // that the bell cannot be written is told
 }
 
 // Open opens the store in the directory, which is made, private to the user,
@@ -58,10 +55,11 @@ func Open(dir string, o Options) (*Store, error) {
 			return nil, errors.Join(fmt.Errorf("the artifact store cannot be made: %w", err), root.Close())
 		}
 	}
-	s := &Store{root: root, dir: dir, log: o.Log, now: o.Now}
+	s := &Store{root: root, log: o.Log, now: o.Now}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.bell = diskfile.NewBell(dir, "artifacts", s.log)
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -70,6 +68,10 @@ func Open(dir string, o Options) (*Store, error) {
 
 // Close releases the directory; open contents stay usable.
 func (s *Store) Close() error { return s.root.Close() }
+
+// Bell is the file that is written whenever the list of artifacts has changed, by
+// whichever process. Its directory can be watched.
+func (s *Store) Bell() string { return s.bell.File() }
 
 // List returns the artifacts of the session, or of every session when it is
 // empty, oldest first. Records that cannot be read are logged and left alone.
@@ -138,7 +140,7 @@ func (s *Store) Delete(ctx context.Context, uri string) error {
 	} else if err != nil {
 		return fmt.Errorf("%s cannot be deleted: %w", uri, err)
 	}
-	s.ring()
+	s.bell.Ring()
 	return s.untie(session, id)
 }
 
@@ -184,7 +186,7 @@ func (s *Store) Expire(ctx context.Context, keep time.Duration) ([]Artifact, err
 	var removed []Artifact
 	defer func() {
 		if len(removed) > 0 {
-			s.ring()
+			s.bell.Ring()
 		}
 	}()
 	if keep > 0 {

@@ -77,7 +77,7 @@ func files(t *testing.T, dir string) []string {
 	t.Helper()
 	var all []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && d.Name() != lockFile && d.Name() != bellFile {
+		if err == nil && !d.IsDir() && d.Name() != lockFile && d.Name() != "bell" {
 			rel, _ := filepath.Rel(dir, path)
 			all = append(all, filepath.ToSlash(rel))
 		}

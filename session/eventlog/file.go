@@ -25,23 +25,17 @@ func openFile(path string, most int64) (*file, error) {
 
 // open opens what is at the path now.
 func (l *file) open() error {
-	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|openFlags, 0o600)
+	f, info, err := diskfile.OpenRegular(func(flag int) (*os.File, error) {
+		return os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|diskfile.NoFollow|flag, 0o600)
+	})
 	if err != nil {
 		if about, e := os.Lstat(l.path); e == nil && about.Mode()&os.ModeSymlink != 0 {
 			return errors.New("it is a symbolic link, and must be the file itself")
 		}
 		return err
 	}
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-	case !info.Mode().IsRegular():
-		err = errors.New("it is not a regular file")
-	case !diskfile.OwnedByUs(info):
-		err = errors.New("it belongs to another user")
-	}
-	if err != nil {
-		return errors.Join(err, f.Close())
+	if !diskfile.OwnedByUs(info) {
+		return errors.Join(errors.New("it belongs to another user"), f.Close())
 	}
 	l.f, l.size = f, info.Size()
 	return l.mend()

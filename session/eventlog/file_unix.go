@@ -4,14 +4,9 @@ package eventlog
 
 import (
 	"os"
-	"syscall"
 
 	"github.com/caisson-dev/caisson/diskfile"
 )
-
-// openFlags keep an open from following a link, and from waiting for the reader of a
-// pipe.
-const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
 
 // movesOpenFiles says that a file can be moved while it is open.
 const movesOpenFiles = true

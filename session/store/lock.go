@@ -57,8 +57,8 @@ func (s *Store) LockSession(ctx context.Context, id string) (*Lock, error) {
 		l, err := lock(s.session(id))
 		var busy *BusyError
 		if err == nil {
-			l.after = s.Ring
-			s.Ring()
+			l.after = s.bell.Ring
+			s.bell.Ring()
 		}
 		if !errors.As(err, &busy) || time.Now().After(patience) {
 			return l, err

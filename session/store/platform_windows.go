@@ -7,6 +7,3 @@ const permissionsMatter = false
 // movesOpenFiles is false: Windows keeps a directory in its place while a file in it
 // is open.
 const movesOpenFiles = false
-
-// bellFlags are none: links need rights there that users do not have.
-const bellFlags = 0

@@ -3,7 +3,7 @@
 // and nothing of what runs in an environment.
 //
 //	<dir>/store.json                        the store's own id
-//	      bell                              written whenever a session is another one
+//	      bell                              written whenever a session has changed
 //	<dir>/sessions/<id>/binding.json        a [Session]
 //	                    token               what authenticates its connections
 //	                    token.<identity>    the same for another of its places
@@ -136,17 +136,15 @@ type Environment struct {
 // Store is an open store. Its methods may be called concurrently, also while
 // another process has the store open.
 type Store struct {
-	dir string
-	id  string
-
-	log  *slog.Logger
-	mute sync.Once // that the bell cannot be written is told
+	dir  string
+	id   string
+	bell *diskfile.Bell
 }
 
 // Open opens the store in the directory, which is created when it is missing. The log is
 // told what fails nobody.
 func Open(dir string, log *slog.Logger) (*Store, error) {
-	s := &Store{dir: dir, log: log}
+	s := &Store{dir: dir, bell: diskfile.NewBell(dir, "sessions", log)}
 	for _, d := range []string{dir, s.sessions(), s.environments()} {
 		if err := PrivateDir(d); err != nil {
 			return nil, err
@@ -166,6 +164,10 @@ func Open(dir string, log *slog.Logger) (*Store, error) {
 // ID tells this store from every other, also on other machines that use the
 // same daemons: 32 hex digits.
 func (s *Store) ID() string { return s.id }
+
+// Bell is the file that is written whenever a session of the store has changed: it was
+// taken or given up by a service, saved or forgotten. Its directory can be watched.
+func (s *Store) Bell() string { return s.bell.File() }
 
 func (s *Store) sessions() string     { return filepath.Join(s.dir, "sessions") }
 func (s *Store) environments() string { return filepath.Join(s.dir, "environments") }
@@ -266,7 +268,7 @@ func (s *Store) Save(b Session) error {
 	if err := writeJSON(s.session(b.ID, "binding.json"), b); err != nil {
 		return err
 	}
-	s.Ring()
+	s.bell.Ring()
 	return nil
 }
 
@@ -326,7 +328,7 @@ func (s *Store) Forget(id string) error {
 	if err := removeLocked(s.session(id)); err != nil {
 		return err
 	}
-	s.Ring()
+	s.bell.Ring()
 	return diskfile.SyncDir(s.sessions())
 }
 

@@ -157,7 +157,7 @@ func TestOpenClosesADirectoryToOthers(t *testing.T) {
 
 func TestStoreID(t *testing.T) {
 	s := open(t)
-	again, err := Open(s.dir, s.log)
+	again, err := Open(s.dir, slog.New(slog.DiscardHandler))
 	if err != nil || len(s.ID()) != 32 || again.ID() != s.ID() {
 		t.Errorf("%q and then %q, %v", s.ID(), again.ID(), err)
 	}
@@ -168,7 +168,7 @@ func TestStoreID(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.dir, "store.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(s.dir, s.log); !errors.As(err, &broken) {
+	if _, err := Open(s.dir, slog.New(slog.DiscardHandler)); !errors.As(err, &broken) {
 		t.Errorf("a torn id: %v", err)
 	}
 }
@@ -259,7 +259,7 @@ func TestCrashDuringReplacement(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(left, "state"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(s.dir, s.log); err != nil {
+	if _, err := Open(s.dir, slog.New(slog.DiscardHandler)); err != nil {
 		t.Error(err)
 	}
 	for _, gone := range []string{left, s.session("half")} {
