@@ -3,13 +3,16 @@
 package ssh
 
 import (
+	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
+	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // A check goes as far as it comes, says at which step it ended and what to do,
@@ -22,6 +25,15 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	box.write(t, "file", "")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := filepath.Join(t.TempDir(), "worker")
+	script := fmt.Sprintf("#!/bin/sh\nexec '%s' %s '%s' \"$@\"\n", self, withoutLandlock, far(t))
+	if err := os.WriteFile(older, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	tests := []struct {
 		name   string
 		change func(p *profile.Profile)
@@ -38,6 +50,8 @@ func TestCheck(t *testing.T) {
 		}, ends: "connection", says: deadPort},
 		{name: "no workspace", before: func() { box.proxy.Refuse(false) },
 			change: func(p *profile.Profile) { p.Workspace = filepath.Join(box.home, "file", "below") }, ends: "workspace", says: "not a directory"},
+		{name: "no Landlock", change: func(p *profile.Profile) { p.Worker = older }, ends: "confinement", says: "needs Landlock ABI 3"},
+		{name: "no Landlock, unconfined", change: func(p *profile.Profile) { p.Worker, p.PermissionMode = older, tool.Unconfined }},
 		{name: "no such worker", change: func(p *profile.Profile) { p.Worker = "/nonexistent" }, ends: "worker", says: "/nonexistent"},
 	}
 	for _, test := range tests {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,12 +21,25 @@ import (
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/confine/confinetest"
 )
 
 // programs is the directory of the programs that tests build.
 var programs = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "caisson-ssh-test-") })
 
+// withoutLandlock makes this test program one that starts another where there is no
+// Landlock: what follows are its arguments.
+const withoutLandlock = "without-landlock"
+
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == withoutLandlock {
+		err := confinetest.WithoutLandlock()
+		if err == nil {
+			err = syscall.Exec(os.Args[2], os.Args[2:], os.Environ())
+		}
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if dir, err := programs(); err == nil {
 			_ = os.RemoveAll(dir) // as good as it goes at the end of a test
