@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"unicode/utf8"
 )
 
 // workspace reads the URI or path of the opened folder, "" for none.
@@ -17,8 +18,7 @@ func workspace(s string) (uri, folder string, err error) {
 		return "", "", nil
 	}
 	if filepath.IsAbs(s) {
-		folder = filepath.Clean(s)
-		return fileURI(folder), folder, nil
+		return opened(s)
 	}
 	u, err := url.Parse(s)
 	switch {
@@ -36,8 +36,18 @@ func workspace(s string) (uri, folder string, err error) {
 	if !filepath.IsAbs(folder) {
 		return "", "", invalid("workspace", "the workspace must be an absolute path, not %q", s)
 	}
-	folder = filepath.Clean(folder)
-	return fileURI(folder), folder, nil
+	return opened(folder)
+}
+
+// opened is the folder of an absolute path, which bindings, profiles and workers have
+// as text.
+func opened(path string) (uri, folder string, err error) {
+	folder = filepath.Clean(path)
+	if uri = fileURI(folder); !utf8.ValidString(folder) {
+		return "", "", invalid("workspace", "the folder %s cannot be opened: its path is not UTF-8", uri).
+			WithHint("rename what of the path is not, and open it again")
+	}
+	return uri, folder, nil
 }
 
 // windowsFolder reads \C:\folder and, with a host, a share.

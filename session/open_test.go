@@ -76,6 +76,7 @@ func TestChoiceOfProfile(t *testing.T) {
 		{"unknown", session.OpenRequest{Workspace: r.folder, Profile: "bax"}, "", tool.ProfileNotFound},
 		{"still to come", session.OpenRequest{Workspace: r.folder, Profile: "far"}, "", tool.Unsupported},
 		{"another scheme", session.OpenRequest{Workspace: "vscode-remote://x/y"}, "", tool.InvalidParams},
+		{"a path that is no text", session.OpenRequest{Workspace: "file:///srv/caf%E9"}, "", tool.InvalidParams},
 		{"another host", session.OpenRequest{Workspace: "file://elsewhere/y"}, "", tool.InvalidParams},
 		{"a relative path", session.OpenRequest{Workspace: "x/y"}, "", tool.InvalidParams},
 		{"a folder that is not there", session.OpenRequest{Workspace: filepath.Join(r.folder, "none")}, "", tool.InvalidParams},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
 )
 
@@ -150,6 +151,28 @@ func testNames(w *world) {
 		// The names are what they stand for.
 		if out := w.sh(`cat "$(printf 'a\377b')" "$(printf '\200')" "$(printf 'new\nline')" bytes:literal ./-rf`); strings.Count(out, "found") != 5 {
 			w.Errorf("the shell reads %q", out)
+		}
+		w.worksIn("bytes:d%FF", "found")
+	}
+}
+
+// worksIn makes the directory of the name, in the tools' notation, and runs something
+// there in each way that a directory can be named.
+func (w *world) worksIn(name, said string) {
+	w.Helper()
+	w.call("write_file", args{"path": name + "/f", "content": said})
+	if r := into[ran](w, "bash", args{"command": "cat f", "cwd": name}); r.Stdout != said {
+		w.Errorf("bash in %q: %+v", name, r)
+	}
+	p := w.start(tool.StartRequest{Argv: []string{"cat", "f"}, CWD: name})
+	w.ended(p.ID)
+	if r := w.readAt(p.ID, 0); string(r.Output) != said || p.CWD != "bytes:"+w.abs(name[len("bytes:"):]) {
+		w.Errorf("a process in %q is in %q and prints %q", name, p.CWD, r.Output)
+	}
+	if w.h.Lacks.Jobs == "" {
+		r := backends.JobRequest{Argv: []string{"cat", "f"}, CWD: name}
+		if got := w.job(r); string(got.Stdout) != said {
+			w.Errorf("a job in %q: %+v", name, got)
 		}
 	}
 }

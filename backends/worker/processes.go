@@ -7,6 +7,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wire"
 	"github.com/caisson-dev/caisson/backends/worker/process"
+	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
 type processHandler func(ctx context.Context, s *server, o *session, r *wire.Request) (wire.Response, error)
@@ -90,6 +91,9 @@ func startProcess(ctx context.Context, s *server, o *session, r *wire.Request) (
 	err := r.Decode(&in)
 	if err == nil {
 		in.PermissionMode, err = s.mode(in.PermissionMode)
+	}
+	if err == nil {
+		in.CWD, err = workspace.Parse(in.CWD)
 	}
 	if err == nil {
 		err = o.root.Check()

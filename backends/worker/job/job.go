@@ -122,8 +122,12 @@ func (r *Runner) Run(ctx context.Context, q tool.JobRequest) (result tool.JobRes
 // prepare writes the inputs and the script, and makes the command. It returns
 // the name that the script has among the inputs, "" where it lies elsewhere.
 func (r *Runner) prepare(q tool.JobRequest, p *place, in inputs) (c process.Command, script string, err error) {
+	cwd, err := workspace.Parse(q.CWD)
+	if err != nil {
+		return c, "", err
+	}
 	c = process.Command{
-		Argv: q.Argv, CWD: q.CWD, Env: variables(q), Stdin: q.Stdin, Actor: q.Actor, Mode: q.Mode,
+		Argv: q.Argv, CWD: cwd, Env: variables(q), Stdin: q.Stdin, Actor: q.Actor, Mode: q.Mode,
 		Timeout: q.Timeout, MaxOutputBytes: q.MaxOutputBytes, Place: &p.Place, Alone: true,
 		Limits: rlimit.Limits{CPUTime: q.CPUTime, Memory: q.Memory},
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
 // defaultTTY is the size of a terminal when none is given.
@@ -156,7 +157,7 @@ func (m *Manager) newRecord(id string, s spec, mode tool.Mode, actor tool.Actor)
 	now := time.Now().UTC()
 	rec := record{Process: tool.Process{
 		ID: id, RootThreadID: m.o.Session, OwnerID: actor.ID, OwnerKind: tool.OwnerSubagent,
-		Lifecycle: tool.LifecycleSession, Status: tool.ProcessStarting, CWD: s.dir,
+		Lifecycle: tool.LifecycleSession, Status: tool.ProcessStarting, CWD: workspace.Format(s.dir),
 		StartedAt: now, UpdatedAt: now, ExitCode: -1, SandboxMode: mode,
 	}}
 	switch {

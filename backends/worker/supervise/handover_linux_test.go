@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -177,6 +178,33 @@ func TestHandOverLeaksNothing(t *testing.T) {
 	}
 	// The worker closes its end of the socket last.
 	eventually(t, "as few descriptors as before", func() bool { return len(opened(t, pid)) <= before })
+}
+
+// What whoever starts a service leaves open is not the worker's, which outlives both:
+// somebody may wait for the end of it.
+func TestWorkerIsGivenNothing(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	left, err := syscall.Dup(int(w.Fd())) // which is not closed on exec
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options(t)
+	o.Lifetime = 10 * patience
+	t.Cleanup(func() { endWorker(t, o) })
+	err = Start(t.Context(), "", o, nil)
+	if err := errors.Join(err, syscall.Close(left), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("after the worker's start the pipe gives %d bytes and %v, and not its end; the worker has %q", n, err, opened(t, workerPID(t, o)))
+	}
 }
 
 // However the first frame is cut, and whatever comes behind it, each is answered in

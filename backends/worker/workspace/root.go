@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -41,7 +42,8 @@ type Root struct {
 	swept   map[string]struct{} // directories by name
 }
 
-// Open opens an existing directory.
+// Open opens an existing directory. Protocols have its path as text: one that is none,
+// also behind a link, is [tool.Unsupported].
 func Open(dir string) (*Root, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -50,6 +52,10 @@ func Open(dir string) (*Root, error) {
 	resolved, err := filepath.EvalSymlinks(abs)
 	if err != nil {
 		return nil, err
+	}
+	if !utf8.ValidString(resolved) {
+		return nil, tool.Errorf(tool.Unsupported, "the directory %s is at %s, a path that is not UTF-8", abs, Format(resolved)).
+			WithHint("rename what of the path is not, and open it again")
 	}
 	root, self, err := openAt(resolved)
 	if err != nil {
