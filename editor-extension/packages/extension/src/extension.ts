@@ -15,8 +15,9 @@ import { tellConfiguration } from "./editor/configuration.js";
 import { answerConfirmations } from "./editor/confirmation.js";
 import { DoctorReport } from "./editor/doctor.js";
 import { tellEndings } from "./editor/endings.js";
-import { EnvironmentFiles, environmentScheme, FileTree } from "./editor/environmentFiles.js";
+import { EnvironmentFiles, environmentScheme } from "./editor/environmentFiles.js";
 import { exportedApi } from "./editor/exports.js";
+import { FileTree } from "./editor/fileTree.js";
 import { currentFolder, keyOf } from "./editor/folders.js";
 import { keepFresh } from "./editor/fresh.js";
 import { registerLanguageModelTools } from "./editor/languageModelTools.js";
@@ -67,6 +68,8 @@ export function activate(context: vscode.ExtensionContext): CaissonApi {
     caisson,
     terminals,
     doctor,
+    artifactFiles,
+    files,
     new StatusBar(caisson),
     tellEndings(caisson, terminals),
     tellConfiguration(caisson, sessionView),

@@ -127,6 +127,45 @@ describe("Artifacts", () => {
     await service.stop();
   });
 
+  it("keeps what is published, and has no more what is deleted, while the list is on its way", async () => {
+    let artifacts!: Artifacts;
+    const [old, gone, newest] = ["old.txt", "gone.txt", "new.txt"].map((n) => artifact(n, n));
+    if (old === undefined || gone === undefined || newest === undefined) {
+      throw new Error("there are three");
+    }
+    let answer = (): void => undefined;
+    let gate = Promise.resolve();
+    const { service, services } = testService(
+      [
+        {
+          "artifact/list": async () => {
+            const then = { artifacts: [old, gone] };
+            await gate;
+            return then;
+          },
+          "artifact/delete": () => ({}),
+        },
+      ],
+      { listen: (connection) => artifacts.listen(connection) },
+    );
+    artifacts = new Artifacts(service);
+    await service.ensure();
+    await eventually(() => artifacts.list().length === 2);
+    gate = new Promise((resolve) => {
+      answer = resolve;
+    });
+    const loaded = artifacts.load();
+    await eventually(() => services[0]?.askedFor("artifact/list").length === 2);
+    const preview = { kind: "text" as const, mediaType: "text/plain", text: "n", truncated: false };
+    services[0]?.notify("artifact/published", { artifact: newest, preview });
+    await artifacts.delete(gone);
+    await eventually(() => artifacts.get(newest.uri) !== undefined);
+    answer();
+    await loaded;
+    expect(artifacts.list().map((a) => a.name)).toEqual(["old.txt", "new.txt"]);
+    await service.stop();
+  });
+
   it("asks at once, then with a pause as long as the list takes, and once for all between", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
     let artifacts!: Artifacts;

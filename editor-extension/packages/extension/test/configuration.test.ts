@@ -41,3 +41,31 @@ it("knows of a problem when the service starts, and of each change at once", asy
   ]);
   await service.stop();
 });
+
+it("takes no answer that is older than what was told", async () => {
+  let answer = (): void => undefined;
+  const { service, services } = testService(
+    [
+      {
+        "profile/list": () =>
+          new Promise((resolve) => {
+            answer = () => resolve(listed("1:1: no JSON")());
+          }),
+        "session/list": () => ({ sessions: [] }),
+      },
+    ],
+    { listen: (connection) => configuration.listen(connection) },
+  );
+  const configuration = new Configuration(service);
+  const told: string[] = [];
+  configuration.onDidChange(() => void told.push(configuration.problem));
+  await service.ensure();
+  await eventually(() => services[0]?.askedFor("profile/list").length === 1);
+  services[0]?.notify("config/changed", { problem: "2:2: no object" });
+  services[0]?.notify("config/changed", {});
+  await eventually(() => told.length === 2);
+  answer();
+  await service.request("session/list", {}); // whose answer is behind that one
+  expect(told).toEqual(["2:2: no object", ""]);
+  await service.stop();
+});

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { type Follower, follow } from "../src/model/output.js";
-import type { ServiceError } from "../src/service/errors.js";
+import { ResponseError } from "vscode-jsonrpc/node";
+import { type Follower, Outputs } from "../src/model/output.js";
+import { ServiceError } from "../src/service/errors.js";
 import type { Script } from "./scripted.js";
 import { eventually, process, testService } from "./things.js";
 
@@ -41,16 +42,17 @@ async function following(script: Script) {
   ]);
   const connection = await service.ensure();
   const seen = new Seen();
-  const subscription = follow(connection, process("p1"), seen);
+  const outputs = new Outputs();
+  const subscription = outputs.follow(connection, process("p1"), seen);
   const scripted = services[0];
   if (scripted === undefined) {
     throw new Error("no service was started");
   }
   await eventually(() => scripted.askedFor("process/subscribe").length === 1);
-  return { service, scripted, seen, subscription };
+  return { service, connection, scripted, outputs, seen, subscription };
 }
 
-describe("follow", () => {
+describe("Outputs", () => {
   it("hands on what comes, to the end", async () => {
     const { service, scripted, seen } = await following({});
     scripted.notify("process/output", { ...at, offset: 0, data: base64("one ") });
@@ -119,20 +121,47 @@ describe("follow", () => {
 
   it("tells why it ended early", async () => {
     const { service, scripted, seen } = await following({});
-    const error = { kind: "backendUnavailable" as const, message: "the host is gone" };
+    const error = {
+      kind: "backendUnavailable" as const,
+      message: "the host is gone",
+      hint: "Look at it.",
+    };
     scripted.notify("process/output", { ...at, offset: 0, error });
     await eventually(() => seen.error !== undefined);
-    expect(seen.error?.message).toBe("the host is gone");
+    expect(seen.error).toBeInstanceOf(ServiceError);
+    expect(seen.error).toMatchObject({ ...error, cancelled: false });
+    await service.stop();
+  });
+
+  it("says of an end that somebody wanted that it was cancelled", async () => {
+    const { service, scripted, seen } = await following({});
+    const error = { kind: "cancelled" as const, message: "the session was closed" };
+    scripted.notify("process/output", { ...at, offset: 0, error });
+    await eventually(() => seen.error !== undefined);
+    expect(seen.error?.cancelled).toBe(true);
+    await service.stop();
+  });
+
+  it("ends the subscription also when a read of its own failed", async () => {
+    const { service, scripted, seen } = await following({
+      "process/read": () => {
+        throw new ResponseError(-32000, "the read failed", { kind: "internal", retryable: false });
+      },
+    });
+    scripted.notify("process/output", { ...at, offset: 0, gap: true, nextOffset: 10 });
+    await eventually(() => seen.error !== undefined);
+    expect(seen.error).toMatchObject({ message: "the read failed", kind: "internal" });
+    await eventually(() => scripted.askedFor("process/unsubscribe").length === 1);
     await service.stop();
   });
 
   it("leaves the output of each process to those who follow that one", async () => {
-    const { service, scripted, seen } = await following({
+    const { service, connection, scripted, outputs, seen } = await following({
       "process/subscribe": ({ processId }) => ({ offset: 0, process: process(processId) }),
       "process/get": ({ processId }) => ({ process: process(processId, { status: "exited" }) }),
     });
     const other = new Seen();
-    follow(await service.ensure(), process("p2"), other);
+    outputs.follow(connection, process("p2"), other);
     await eventually(() => scripted.askedFor("process/subscribe").length === 2);
     const piece = (processId: string, text: string) =>
       scripted.notify("process/output", { ...at, processId, offset: 0, data: base64(text) });
@@ -154,5 +183,48 @@ describe("follow", () => {
     scripted.notify("process/output", { ...at, offset: 0, data: base64("unseen") });
     await service.stop();
     expect(seen.text).toBe("");
+  });
+
+  it("looks again only when the service has let go of the look before", async () => {
+    const gates: (() => void)[] = [];
+    const gate = () => new Promise<void>((resolve) => void gates.push(resolve));
+    const { service, connection, scripted, outputs, seen, subscription } = await following({
+      "process/subscribe": async () => {
+        await gate();
+        return { offset: 0, process: process("p1") };
+      },
+      "process/unsubscribe": async () => {
+        await gate();
+        return {};
+      },
+    });
+    const asked = () =>
+      scripted.heard.map((h) => h.method).filter((method) => method.startsWith("process/"));
+    const pass = async (count: number) => {
+      await eventually(() => gates.length === count);
+      // Whatever else would be asked at the same time is there by then.
+      await connection.request("$/nothing" as never, {} as never).catch(() => undefined);
+    };
+    expect(subscription.goesOn(connection)).toBe(true);
+    subscription.dispose();
+    expect(subscription.goesOn(connection)).toBe(false);
+    const again = new Seen();
+    const second = outputs.follow(connection, process("p1"), again);
+    await pass(1);
+    expect(asked()).toEqual(["process/subscribe"]);
+    gates[0]?.();
+    await pass(2);
+    expect(asked()).toEqual(["process/subscribe", "process/unsubscribe"]);
+    // The last pieces of the look before are none of the next one's.
+    scripted.notify("process/output", { ...at, offset: 50, data: base64("old") });
+    gates[1]?.();
+    await pass(3);
+    expect(asked().at(-1)).toBe("process/subscribe");
+    gates[2]?.();
+    scripted.notify("process/output", { ...at, offset: 0, data: base64("all of it") });
+    await eventually(() => again.text !== "");
+    expect([seen.text, again.text]).toEqual(["", "all of it"]);
+    expect(second.goesOn(connection)).toBe(true);
+    await service.stop();
   });
 });

@@ -458,6 +458,72 @@ describe("Sessions", () => {
     expect(services).toHaveLength(1);
   });
 
+  it("keeps what is told of sessions while the list is on its way", async () => {
+    let sessions!: Sessions;
+    let answer = (): void => undefined;
+    let gate = Promise.resolve();
+    const listed = [session("s1", { state: "bound" }), session("s2", { state: "bound" })];
+    const { service, services } = testService(
+      [
+        {
+          "session/list": async () => {
+            await gate;
+            return { sessions: listed };
+          },
+        },
+      ],
+      { listen: (c) => sessions.listen(c) },
+    );
+    sessions = new Sessions(service, new TestMemory(), () => [folder]);
+    await sessions.ready();
+    gate = new Promise((resolve) => {
+      answer = resolve;
+    });
+    const loaded = sessions.load();
+    await eventually(() => services[0]?.askedFor("session/list").length === 2);
+    services[0]?.notify("session/changed", { session: session("s1", { state: "closed" }) });
+    services[0]?.notify("session/removed", { sessionId: "s2" });
+    services[0]?.notify("session/changed", { session: session("s3") });
+    await eventually(() => sessions.get("s3") !== undefined);
+    answer();
+    await loaded;
+    expect(sessions.list().map(({ id, state }) => `${id} ${state}`)).toEqual([
+      "s1 closed",
+      "s3 ready",
+    ]);
+    await service.stop();
+  });
+
+  it("takes no list of a service that is about to end", async () => {
+    let answer = (): void => undefined;
+    let gate = Promise.resolve();
+    let there = [session("s1")];
+    let loaded: Promise<void> = gate;
+    const { service, services } = testService([
+      {
+        "session/list": async () => {
+          await gate;
+          return { sessions: there };
+        },
+        shutdown: async () => {
+          answer();
+          await loaded;
+          return null;
+        },
+      },
+    ]);
+    const sessions = new Sessions(service, new TestMemory(), () => [folder]);
+    await sessions.ready();
+    gate = new Promise((resolve) => {
+      answer = resolve;
+    });
+    there = [];
+    loaded = sessions.load();
+    await eventually(() => services[0]?.askedFor("session/list").length === 2);
+    await service.stop();
+    expect(sessions.list().map(({ id }) => id)).toEqual(["s1"]);
+  });
+
   it("forgets a deleted session", async () => {
     const memory = new TestMemory();
     const { service } = testService([opening()]);
@@ -508,6 +574,106 @@ describe("Processes", () => {
     }
     expect(processes.get("p1")?.reason).toBeUndefined();
     await service.stop();
+  });
+
+  /** The processes of a window, and how they are asked for. */
+  async function listed(script: Script) {
+    let processes!: Processes;
+    const { service, services } = testService([{ ...opening(), ...script }, opening()], {
+      listen: (c) => processes.listen(c),
+    });
+    const sessions = new Sessions(service, new TestMemory(), () => [folder]);
+    processes = new Processes(service, sessions);
+    await sessions.ready();
+    const exit = async (id: string) => {
+      const ended = process(id, { status: "exited", exitCode: 0 });
+      services[0]?.notify("process/event", { type: "exited", process: ended });
+      await eventually(() => processes.get(id)?.status === "exited");
+    };
+    return { service, services, sessions, processes, exit };
+  }
+
+  it("asks for a session's processes once at a time", async () => {
+    let answer = (): void => undefined;
+    const { service, services, processes } = await listed({
+      "process/list": ({ sessionId }) =>
+        new Promise((resolve) => {
+          answer = () => resolve({ processes: [process(`of ${sessionId}`, { sessionId })] });
+        }),
+    });
+    const asked = () => services[0]?.askedFor("process/list").length;
+    const first = processes.refresh("s1");
+    for (let i = 0; i < 10; i++) {
+      await processes.refresh("s1");
+    }
+    await eventually(() => asked() === 1);
+    answer();
+    await first;
+    const second = processes.refresh("s1");
+    await eventually(() => asked() === 2);
+    const others = processes.refresh("s2");
+    answer();
+    await eventually(() => asked() === 3);
+    answer();
+    await Promise.all([second, others]);
+    expect(processes.get("of s1")?.status).toBe("running");
+    expect(processes.get("of s2")?.status).toBe("running");
+    await service.stop();
+  });
+
+  it.each<[string, (processes: Processes) => Promise<void>]>([
+    ["a list", (processes) => processes.refresh("s1")],
+    ["an answer to stop", (processes) => processes.stop(process("p1"))],
+    ["an answer to a signal", (processes) => processes.signal(process("p1"), "SIGTERM")],
+  ])(
+    "does not take a process for one that runs by %s that is older than its end",
+    async (_, ask) => {
+      let answer = (): void => undefined;
+      let waiting = 0;
+      const late = <T>(result: T) =>
+        new Promise<T>((resolve) => {
+          waiting++;
+          answer = () => resolve(result);
+        });
+      const { service, processes, exit } = await listed({
+        "process/list": () => late({ processes: [process("p1")] }),
+        "process/stop": () => late({ process: process("p1", { status: "stopping" }) }),
+        "process/signal": () => late({ process: process("p1") }),
+      });
+      const asked = ask(processes);
+      await eventually(() => waiting === 1);
+      await exit("p1");
+      answer();
+      await asked;
+      expect(processes.get("p1")?.status).toBe("exited");
+      await service.stop();
+    },
+  );
+
+  it("ends a process only when its session is open again", async () => {
+    const { service, services, sessions, processes } = await listed({
+      "process/list": () => ({ processes: [] }),
+    });
+    await sessions.openNew(folder);
+    services[0]?.crash();
+    await eventually(() => service.state.is === "waiting");
+    // The next service does not know how to stop; what it was asked for tells the rest.
+    await processes.stop(process("p1")).catch(() => undefined);
+    await processes.signal(process("p1"), "SIGINT").catch(() => undefined);
+    const asked = services[1]?.heard.map(({ method }) => method) ?? [];
+    expect(asked.indexOf("session/list")).toBeGreaterThan(0);
+    expect(asked.indexOf("process/stop")).toBeGreaterThan(asked.indexOf("session/list"));
+    expect(asked).toContain("process/signal");
+    await service.stop();
+  });
+
+  it("knows of nothing that runs when the service was stopped", async () => {
+    const { service, processes } = await listed({});
+    await processes.refresh("s1");
+    expect(processes.active).toBe(true);
+    await service.stop();
+    expect(processes.active).toBe(false);
+    expect(processes.ofSession("s1")).toEqual([]);
   });
 
   it("forgets what a service said that is gone", async () => {

@@ -23,11 +23,15 @@ export const beginningScheme = "caisson-beginning";
 const beginning = 1 << 20;
 
 /** What publishes artifacts as read-only files. */
-export class ArtifactFiles implements vscode.FileSystemProvider {
+export class ArtifactFiles implements vscode.FileSystemProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<vscode.FileChangeEvent[]>();
   readonly onDidChangeFile = this.changed.event;
 
   constructor(private readonly caisson: Caisson) {}
+
+  dispose(): void {
+    this.changed.dispose();
+  }
 
   watch(): vscode.Disposable {
     // What is published never changes.

@@ -8,8 +8,11 @@ import { nameOf, status } from "../model/words.js";
 import { ServiceError, serviceError } from "../service/errors.js";
 import { compareArtifacts, openArtifact } from "./artifactFiles.js";
 import type { DoctorReport } from "./doctor.js";
-import { type EnvironmentFiles, type FileTree, pickEnvironmentFile } from "./environmentFiles.js";
+import type { EnvironmentFiles } from "./environmentFiles.js";
+import { pickEnvironmentFile } from "./filePicker.js";
+import type { FileTree } from "./fileTree.js";
 import { currentFolder, folderOf, keyOf, pickFolder } from "./folders.js";
+import { isProcess } from "./processTree.js";
 import { openingEnvironment, waitingFor } from "./progress.js";
 import { reporting, sentence } from "./report.js";
 import { selected } from "./selected.js";
@@ -153,9 +156,9 @@ function profileItem(
     profile.name === current?.profile ? "used now" : "",
   ].filter((mark) => mark !== "");
   return {
-    label: `${profile.valid ? "$(vm)" : "$(warning)"} ${profile.name}`,
-    description: [profile.backend, ...marks].join(" · "),
-    detail: profile.valid ? profile.summary : (profile.problem ?? ""),
+    label: `${profile.valid ? "$(vm)" : "$(warning)"} ${withoutIcons(profile.name)}`,
+    description: withoutIcons([profile.backend, ...marks].join(" · ")),
+    detail: withoutIcons(profile.valid ? profile.summary : (profile.problem ?? "")),
     buttons: profile.valid ? [checkButton] : [],
     profile,
   };
@@ -171,20 +174,21 @@ async function check(
   if (profile === undefined) {
     return;
   }
-  const show = (detail: string) => {
+  const show = (icon: string, result: string) => {
+    const detail = `${icon} ${withoutIcons(result)}`;
     picker.items = picker.items.map((i) => (i.profile === profile ? { ...i, detail } : i));
   };
-  show("$(sync~spin) Checking…");
+  show("$(sync~spin)", "Checking…");
   try {
     const health = await caisson.service.request("profile/check", { profile: profile.name });
     const bad = health.checks.find((c) => !c.ok);
-    show(
-      bad === undefined
-        ? `$(pass) Works: ${health.checks.length} checks in ${health.durationMs} ms`
-        : `$(error) ${bad.name}: ${sentence({ message: bad.detail, hint: bad.hint })}`,
-    );
+    if (bad === undefined) {
+      show("$(pass)", `Works: ${health.checks.length} checks in ${health.durationMs} ms`);
+    } else {
+      show("$(error)", `${bad.name}: ${sentence({ message: bad.detail, hint: bad.hint })}`);
+    }
   } catch (thrown) {
-    show(`$(error) ${sentence(serviceError(thrown))}`);
+    show("$(error)", sentence(serviceError(thrown)));
   }
 }
 
@@ -313,7 +317,7 @@ async function pickProcess(
     .filter(suits)
     .map((process) => ({
       label: withoutIcons(nameOf(process)),
-      description: `${status(process)} · ${process.environment.profile}`,
+      description: withoutIcons(`${status(process)} · ${process.environment.profile}`),
       process,
     }));
   const placeHolder = items.length === 0 ? "No process" : "Choose a process";
@@ -321,8 +325,7 @@ async function pickProcess(
 }
 
 async function stopProcess(caisson: Caisson, process: Process): Promise<void> {
-  const title = withoutIcons(`Stopping ${nameOf(process)}`);
-  await waitingFor(title, () => caisson.processes.stop(process));
+  await waitingFor(`Stopping ${nameOf(process)}`, () => caisson.processes.stop(process));
 }
 
 async function sendSignal(caisson: Caisson, process: Process): Promise<void> {
@@ -334,7 +337,8 @@ async function sendSignal(caisson: Caisson, process: Process): Promise<void> {
 }
 
 async function copyOutput(caisson: Caisson, process: Process): Promise<void> {
-  const read = await caisson.service.request("process/read", {
+  const service = await caisson.sessions.ready();
+  const read = await service.request("process/read", {
     ...idOf(process),
     tailBytes: maxCopied,
     maxBytes: maxCopied,
@@ -450,7 +454,10 @@ async function openConfiguration(caisson: Caisson): Promise<void> {
   const uri = vscode.Uri.file(path);
   try {
     await vscode.workspace.fs.stat(uri);
-  } catch {
+  } catch (thrown) {
+    if (!(thrown instanceof vscode.FileSystemError && thrown.code === "FileNotFound")) {
+      throw thrown; // it may be there, and hold something
+    }
     await vscode.workspace.fs.writeFile(uri, Buffer.from(emptyConfiguration));
   }
   await vscode.window.showTextDocument(uri);
@@ -476,11 +483,7 @@ function asSession(argument: unknown): Session {
 }
 
 function asProcess(caisson: Caisson, argument: unknown): Process | undefined {
-  if (typeof argument === "object" && argument !== null && "totalBytes" in argument) {
-    const process = argument as Process;
-    return caisson.processes.get(process.id) ?? process;
-  }
-  return undefined;
+  return isProcess(argument) ? (caisson.processes.get(argument.id) ?? argument) : undefined;
 }
 
 function isArtifact(argument: unknown): argument is Artifact {

@@ -1,10 +1,8 @@
 import { execFile } from "node:child_process";
 import * as vscode from "vscode";
 import { type Caisson, settings } from "../caisson.js";
+import { doctorBudget, doctorReport } from "../model/doctor.js";
 import { commonArguments } from "../service/locate.js";
-
-/** How long the doctor may take, in ms: it tries every profile. */
-const budget = 90_000;
 
 const scheme = "caisson-doctor";
 
@@ -46,16 +44,15 @@ export class DoctorReport implements vscode.TextDocumentContentProvider, vscode.
   }
 }
 
-/** What the doctor prints; its exit code says only whether it found something. */
 function run(program: string, args: readonly string[], signal: AbortSignal): Promise<string> {
-  const options = { timeout: budget, signal, windowsHide: true };
+  const options = { timeout: doctorBudget, signal, windowsHide: true };
   return new Promise((resolve, reject) => {
     execFile(program, ["doctor", ...args], options, (error, stdout, stderr) => {
-      if (error !== null && stdout === "") {
-        reject(new Error(`The doctor could not be run: ${stderr || error.message}`));
-        return;
+      try {
+        resolve(doctorReport(error, stdout, stderr));
+      } catch (thrown) {
+        reject(thrown);
       }
-      resolve(stdout + stderr);
     });
   });
 }

@@ -4,7 +4,7 @@ import { type Caisson, settings } from "../caisson.js";
 import { eachOf } from "../model/eachOf.js";
 import { fault } from "../model/fileErrors.js";
 import { servicePath } from "../model/paths.js";
-import { fromPath, inPath, name, withoutIcons } from "../model/shown.js";
+import { fromPath, inPath } from "../model/shown.js";
 import { tooLargeToShow } from "../model/sizes.js";
 import { serviceError } from "../service/errors.js";
 import { sentence } from "./report.js";
@@ -21,23 +21,21 @@ const chunk = 8 << 20;
 /** How many links are looked up at once: the service has room for others' requests then. */
 const maxLookups = 8;
 
-/** How many names the search by name looks at; a larger tree is searched in part. */
-const maxNames = 20_000;
-
-/** Folders that the search by name leaves out, as they hold little that people look for. */
-const skipped = new Set([".git", "node_modules", "__pycache__", ".venv"]);
-
 /** The uri of a path below a session's root. */
 export function environmentUri(session: Session, path: string): vscode.Uri {
   return vscode.Uri.from({ scheme: environmentScheme, path: `/${session.id}/${path}` });
 }
 
 /** The files of environments, for people: no agent's calls, and no agent's rules. */
-export class EnvironmentFiles implements vscode.FileSystemProvider {
+export class EnvironmentFiles implements vscode.FileSystemProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<vscode.FileChangeEvent[]>();
   readonly onDidChangeFile = this.changed.event;
 
   constructor(private readonly caisson: Caisson) {}
+
+  dispose(): void {
+    this.changed.dispose();
+  }
 
   watch(): vscode.Disposable {
     // The service tells of no changes of files; the view has a button to look again.
@@ -133,7 +131,7 @@ export class EnvironmentFiles implements vscode.FileSystemProvider {
   ): Promise<Requests[M]["result"]> {
     const [, sessionId = "", ...rest] = uri.path.split("/");
     try {
-      // Of this service alone: views ask again by themselves, and must not start one for it.
+      // An editor or a view may ask just after a crash: then its session is to be open again.
       const connection = await this.caisson.sessions.ready();
       return await connection.request(method, params(sessionId, servicePath(rest.join("/"))));
     } catch (thrown) {
@@ -185,150 +183,7 @@ function typeOf(file: FileInfo): vscode.FileType {
   }
 }
 
-function isFolder(type: vscode.FileType): boolean {
+/** Whether it is a folder, or a link that leads to one. */
+export function isFolder(type: vscode.FileType): boolean {
   return (type & vscode.FileType.Directory) !== 0;
-}
-
-/** An entry of the view of files. */
-export interface FileNode {
-  uri: vscode.Uri;
-  name: string;
-  type: vscode.FileType;
-}
-
-/** The view of the files of the environment that the current folder's session has. */
-export class FileTree implements vscode.TreeDataProvider<FileNode> {
-  private readonly changed = new vscode.EventEmitter<void>();
-  readonly onDidChangeTreeData = this.changed.event;
-  /** The session whose files are shown, by id. */
-  private shown: string | undefined;
-
-  constructor(
-    private readonly files: EnvironmentFiles,
-    private readonly session: () => Session | undefined,
-    subscriptions: vscode.Disposable[],
-  ) {
-    subscriptions.push(this.changed);
-  }
-
-  refresh(): void {
-    this.changed.fire();
-  }
-
-  /** Shows the files of another session when the current folder has become another. */
-  follow(): void {
-    if (this.session()?.id !== this.shown) {
-      this.refresh();
-    }
-  }
-
-  async getChildren(parent?: FileNode): Promise<FileNode[]> {
-    const session = this.session();
-    this.shown = session?.id;
-    // An environment that is not there yet is not made by a look at its files.
-    if (session === undefined || session.state !== "ready") {
-      return [];
-    }
-    return this.entries(parent?.uri ?? environmentUri(session, ""));
-  }
-
-  private async entries(uri: vscode.Uri): Promise<FileNode[]> {
-    const nodes = (await this.files.readDirectory(uri)).map(([part, type]) => ({
-      uri: vscode.Uri.joinPath(uri, part),
-      name: fromPath(part),
-      type,
-    }));
-    return nodes.sort(
-      (a, b) => Number(isFolder(b.type)) - Number(isFolder(a.type)) || a.name.localeCompare(b.name),
-    );
-  }
-
-  getTreeItem(node: FileNode): vscode.TreeItem {
-    const folder = isFolder(node.type);
-    const item = new vscode.TreeItem(
-      node.uri,
-      folder ? vscode.TreeItemCollapsibleState.Collapsed : vscode.TreeItemCollapsibleState.None,
-    );
-    item.label = name(node.name);
-    item.contextValue = folder ? "environmentFolder" : "environmentFile";
-    if (!folder) {
-      item.command = { command: "vscode.open", title: "Open", arguments: [node.uri] };
-    }
-    return item;
-  }
-}
-
-/** Lets a person choose a file of the environment by its name. */
-export async function pickEnvironmentFile(
-  files: EnvironmentFiles,
-  session: Session,
-): Promise<vscode.Uri | undefined> {
-  const picker = vscode.window.createQuickPick<vscode.QuickPickItem & { uri: vscode.Uri }>();
-  picker.title = `Files of the environment ${session.profile}`;
-  picker.placeholder = "Type a part of a file's name";
-  picker.matchOnDescription = true;
-  picker.busy = true;
-  picker.show();
-  let open = true;
-  const chosen = new Promise<vscode.Uri | undefined>((resolve) => {
-    picker.onDidAccept(() => {
-      resolve(picker.selectedItems[0]?.uri);
-      picker.hide();
-    });
-    picker.onDidHide(() => {
-      open = false;
-      resolve(undefined);
-      picker.dispose();
-    });
-  });
-  void collect(
-    files,
-    environmentUri(session, ""),
-    () => open,
-    (found) => {
-      picker.items = found.map(({ uri, path }) => ({
-        label: withoutIcons(name(fromPath(path.split("/").at(-1) ?? path))),
-        description: withoutIcons(name(fromPath(path))),
-        iconPath: vscode.ThemeIcon.File,
-        resourceUri: uri,
-        uri,
-      }));
-    },
-  ).finally(() => {
-    if (open) {
-      picker.busy = false;
-    }
-  });
-  return chosen;
-}
-
-/** Walks the tree breadth first and tells what it has found after each folder. */
-async function collect(
-  files: EnvironmentFiles,
-  root: vscode.Uri,
-  wanted: () => boolean,
-  tell: (found: { uri: vscode.Uri; path: string }[]) => void,
-): Promise<void> {
-  const found: { uri: vscode.Uri; path: string }[] = [];
-  const folders = [{ uri: root, path: "" }];
-  for (let folder = folders.shift(); folder !== undefined && wanted(); folder = folders.shift()) {
-    const entries = await files.readDirectory(folder.uri).catch(() => []);
-    for (const [name, type] of entries) {
-      const entry = {
-        uri: vscode.Uri.joinPath(folder.uri, name),
-        path: folder.path === "" ? name : `${folder.path}/${name}`,
-      };
-      if (!isFolder(type)) {
-        found.push(entry);
-      } else if (type === vscode.FileType.Directory && !skipped.has(name)) {
-        folders.push(entry); // not by a link, which may lead round in a circle
-      }
-    }
-    if (wanted()) {
-      tell(found);
-    }
-    if (found.length + folders.length > maxNames) {
-      return;
-    }
-  }
 }

@@ -90,7 +90,7 @@ class SessionTool implements vscode.LanguageModelTool<Record<string, unknown>> {
       const result = await this.caisson.service.request("tool/call", params, { token });
       return new vscode.LanguageModelToolResult(result.content.map(partOf));
     } catch (thrown) {
-      throw readable(thrown);
+      throw readable(thrown, token);
     }
   }
 
@@ -100,7 +100,7 @@ class SessionTool implements vscode.LanguageModelTool<Record<string, unknown>> {
       const folder = keyOf(await folderOfCall());
       return await this.caisson.sessions.forFolder(folder, { connect: false, token });
     } catch (thrown) {
-      throw readable(thrown);
+      throw readable(thrown, token);
     }
   }
 
@@ -134,9 +134,11 @@ function inputOf({ input }: { input: Record<string, unknown> | null | undefined 
   return input ?? {};
 }
 
-/** An error as a model reads it, which can act on it. */
-function readable(thrown: unknown): Error {
-  return new Error(sentence(serviceError(thrown)));
+/** An error as a model reads it, which can act on it; nobody reads that of a cancelled call. */
+function readable(thrown: unknown, token: vscode.CancellationToken): Error {
+  return token.isCancellationRequested
+    ? new vscode.CancellationError()
+    : new Error(sentence(serviceError(thrown)));
 }
 
 function subjectOf(input: Record<string, unknown>): string {

@@ -1,7 +1,7 @@
 import type { Session } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { OpenOptions } from "../model/sessions.js";
-import { message } from "../model/shown.js";
+import { message, withoutIcons } from "../model/shown.js";
 
 /** Shows the steps of opening an environment, with a way to cancel it. */
 export function openingEnvironment(
@@ -32,6 +32,6 @@ export function openingEnvironment(
 
 /** Says in the status bar what is done as long as it takes. */
 export function waitingFor<T>(title: string, work: () => Promise<T>): Thenable<T> {
-  const shown = { location: vscode.ProgressLocation.Window, title: message(title) };
+  const shown = { location: vscode.ProgressLocation.Window, title: withoutIcons(message(title)) };
   return vscode.window.withProgress(shown, work);
 }

@@ -2,16 +2,18 @@ import type { Process } from "@caisson/protocol";
 import * as vscode from "vscode";
 import type { Caisson } from "../caisson.js";
 import { type Edited, Line } from "../model/line.js";
-import { follow } from "../model/output.js";
+import { type Following, Outputs } from "../model/output.js";
 import { idOf, isAlive } from "../model/processes.js";
 import { note, TerminalText } from "../model/terminalText.js";
 import { Typing, type Writing } from "../model/typing.js";
 import { bytes, nameOf, status } from "../model/words.js";
+import type { Connection } from "../service/connection.js";
 import { serviceError } from "../service/errors.js";
 
 /** The open terminals by process. */
 export class Terminals implements vscode.Disposable {
   private readonly open = new Map<string, vscode.Terminal>();
+  private readonly outputs = new Outputs();
   private readonly closing: vscode.Disposable;
 
   constructor(private readonly caisson: Caisson) {
@@ -41,7 +43,7 @@ export class Terminals implements vscode.Disposable {
       terminal = vscode.window.createTerminal({
         name: nameOf(process),
         iconPath: new vscode.ThemeIcon("play-circle"),
-        pty: new ProcessTerminal(this.caisson, process),
+        pty: new ProcessTerminal(this.caisson, this.outputs, process),
       });
       this.open.set(process.id, terminal);
     }
@@ -75,12 +77,13 @@ class ProcessTerminal implements vscode.Pseudoterminal {
 
   constructor(
     private readonly caisson: Caisson,
+    private readonly outputs: Outputs,
     private readonly process: Process,
   ) {
     this.alive = isAlive(process);
     this.typing = new Typing({
       write: (text) => this.write(text),
-      end: () => caisson.service.request("process/closeStdin", idOf(process)),
+      end: async () => (await this.ready()).request("process/closeStdin", idOf(process)),
       signal: (name) => caisson.processes.signal(process, name),
       note: (text) => this.note(text),
     });
@@ -97,7 +100,8 @@ class ProcessTerminal implements vscode.Pseudoterminal {
           this.note("the service ended: output goes on when it is back");
         }
       }),
-      // The service came back: what it kept is shown from the start.
+      // The service came back: what it kept is shown from the start. A session that was
+      // merely used is told of as well.
       this.caisson.sessions.onDidOpen(({ session }) => {
         if (session.id === this.process.sessionId) {
           this.start();
@@ -106,12 +110,22 @@ class ProcessTerminal implements vscode.Pseudoterminal {
     );
   }
 
-  private following: vscode.Disposable | undefined;
+  /** The service, when the session of the process is open in it. */
+  private ready(): Promise<Connection> {
+    return this.caisson.sessions.ready();
+  }
+
+  private following: Following | undefined;
+  /** Whether all output has been shown. */
+  private whole = false;
 
   private start(): void {
     const connection = this.caisson.service.running;
     if (connection === undefined) {
       this.note("the service does not run");
+      return;
+    }
+    if (this.whole || this.following?.goesOn(connection)) {
       return;
     }
     if (this.following !== undefined) {
@@ -120,10 +134,11 @@ class ProcessTerminal implements vscode.Pseudoterminal {
       this.text = new TextDecoder("utf-8");
       this.screened = new TerminalText();
     }
-    this.following = follow(connection, this.process, {
+    this.following = this.outputs.follow(connection, this.process, {
       data: (piece) => this.show(this.text.decode(piece, { stream: true })),
       lost: (count) => this.note(`${bytes(count)} of output are no longer kept`),
       end: (process) => {
+        this.whole = true;
         this.show(this.text.decode());
         this.over();
         this.note(status(process));
@@ -192,8 +207,8 @@ class ProcessTerminal implements vscode.Pseudoterminal {
       data: Buffer.from(text).toString("base64"),
       encoding: "base64" as const,
     };
-    const done = this.caisson.service
-      .request("process/write", params, { token: cancelling.token })
+    const done = this.ready()
+      .then((service) => service.request("process/write", params, { token: cancelling.token }))
       .finally(() => cancelling.dispose());
     return { done, cancel: () => cancelling.cancel() };
   }
@@ -206,7 +221,7 @@ class ProcessTerminal implements vscode.Pseudoterminal {
     this.lastSize = size;
     const params = { ...idOf(this.process), cols: columns, rows };
     this.resizes = this.resizes
-      .then(() => this.caisson.service.request("process/resize", params))
+      .then(async () => (await this.ready()).request("process/resize", params))
       .catch((thrown) => this.note(serviceError(thrown).message));
   }
 

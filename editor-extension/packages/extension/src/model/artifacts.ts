@@ -4,6 +4,7 @@ import { type Disposable, Emitter } from "../service/emitter.js";
 import { ServiceError, serviceError } from "../service/errors.js";
 import type { Service } from "../service/service.js";
 import { name } from "./shown.js";
+import { Told } from "./told.js";
 
 /** How many bytes one read of an artifact asks for. */
 const chunk = 8 << 20;
@@ -25,6 +26,7 @@ export type View = "markdown" | "image" | "text" | "hex";
 /** What the sessions published. */
 export class Artifacts implements Disposable {
   private readonly all = new Map<string, Artifact>();
+  private readonly told = new Told<Artifact>(({ uri }) => uri);
   private readonly changed = new Emitter<void>();
   private readonly published = new Emitter<ArtifactPublished>();
   private readonly started: Disposable;
@@ -106,6 +108,7 @@ export class Artifacts implements Disposable {
 
   async delete(artifact: Artifact): Promise<void> {
     await this.ask(artifact, "artifact/delete", { uri: artifact.uri });
+    this.told.tell(artifact.uri, undefined);
     this.all.delete(artifact.uri);
     this.changed.fire();
   }
@@ -134,6 +137,7 @@ export class Artifacts implements Disposable {
   /** Registers what a new connection tells of artifacts. */
   listen(connection: Connection): void {
     connection.onNotification("artifact/published", (event) => {
+      this.told.tell(event.artifact.uri, event.artifact);
       this.all.set(event.artifact.uri, event.artifact);
       this.changed.fire();
       this.published.fire(event);
@@ -186,10 +190,13 @@ export class Artifacts implements Disposable {
   }
 
   private async loadFrom(connection: Connection): Promise<void> {
-    const { artifacts } = await connection.request("artifact/list", {});
-    if (this.service.running !== connection) {
+    const listed = await this.told.list(
+      async () => (await connection.request("artifact/list", {})).artifacts,
+    );
+    if (listed === undefined || this.service.running !== connection) {
       return; // another one knows better, or will
     }
+    const artifacts = [...listed.values()];
     const before = [...this.all.values()].map(publicationOf).sort().join("\n");
     this.all.clear();
     for (const artifact of artifacts) {

@@ -10,6 +10,8 @@ export class Configuration implements Disposable {
   private readonly changed = new Emitter<string>();
   private readonly started: Disposable;
   private wrong = "";
+  /** How often it was told what is wrong, or that nothing is. */
+  private tellings = 0;
 
   constructor(service: Service) {
     this.started = service.onDidStart((connection) => {
@@ -28,7 +30,10 @@ export class Configuration implements Disposable {
 
   /** Registers what a new connection tells of the file. */
   listen(connection: Connection): void {
-    connection.onNotification("config/changed", ({ problem }) => this.become(problem ?? ""));
+    connection.onNotification("config/changed", ({ problem }) => {
+      this.tellings++;
+      this.become(problem ?? "");
+    });
   }
 
   dispose(): void {
@@ -37,7 +42,11 @@ export class Configuration implements Disposable {
   }
 
   private async ask(connection: Connection): Promise<void> {
+    const before = ++this.tellings;
     const { profiles } = await connection.request("profile/list", {});
+    if (this.tellings !== before) {
+      return; // what was told in the meantime, or another service says, is newer
+    }
     this.become(profiles.find(({ name }) => name === always)?.problem ?? "");
   }
 

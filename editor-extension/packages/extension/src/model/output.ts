@@ -1,7 +1,7 @@
 import type { Process, ProcessOutputParams } from "@caisson/protocol";
 import type { Connection } from "../service/connection.js";
 import type { Disposable } from "../service/emitter.js";
-import { type ServiceError, serviceError } from "../service/errors.js";
+import { ServiceError, serviceError } from "../service/errors.js";
 import { idOf, isAlive } from "./processes.js";
 
 /** The most that one read of a gap asks for, in bytes. */
@@ -19,17 +19,26 @@ export interface Follower {
   failed(error: ServiceError): void;
 }
 
-/**
- * Follows a process's output from the first byte that is kept, in order and without
- * a hole: where the service left a gap, because this side was slow, it is read from
- * what is kept.
- */
-export function follow(connection: Connection, process: Process, follower: Follower): Disposable {
-  return new Following(connection, process, follower);
+/** The output of processes. The service has one subscription to each, and so has this side. */
+export class Outputs {
+  /** The subscriptions that are about to end, by process. */
+  private readonly ending = new Map<string, Promise<void>>();
+
+  /**
+   * Follows a process's output from the first byte that is kept, in order and without
+   * a hole: where the service left a gap, because this side was slow, it is read from
+   * what is kept. Whoever followed it before must have ended that.
+   */
+  follow(connection: Connection, process: Process, follower: Follower): Following {
+    return new Following(connection, process, follower, this.ending);
+  }
 }
 
-class Following implements Disposable {
-  private readonly listening: Disposable;
+/** One look at a process's output, until it is over. */
+export class Following implements Disposable {
+  private listening: Disposable | undefined;
+  /** The subscription, as far as it was asked for. */
+  private subscribed: Promise<unknown> | undefined;
   /** Pieces are handed on one after the other: a gap is filled before what follows it. */
   private queue: Promise<void>;
   private position = 0;
@@ -39,36 +48,69 @@ class Following implements Disposable {
     private readonly connection: Connection,
     private readonly process: Process,
     private readonly follower: Follower,
+    private readonly ending: Map<string, Promise<void>>,
   ) {
-    // Listened to before it is asked for: the first piece may follow the answer at once.
-    const early: ProcessOutputParams[] = [];
-    let take = (piece: ProcessOutputParams): void => void early.push(piece);
-    this.listening = connection.onNotification("process/output", (piece) => {
-      if (piece.processId === process.id) {
-        take(piece);
-      }
-    });
-    this.queue = connection
-      .request("process/subscribe", { ...idOf(process), fromOffset: 0 })
-      .then(({ offset }) => {
-        this.skipTo(offset);
-        take = (piece) => {
-          this.queue = this.queue.then(() => this.take(piece)).catch((e) => this.fail(e));
-        };
-        for (const piece of early) {
-          take(piece);
-        }
-      })
-      .catch((thrown) => this.fail(thrown));
+    this.queue = this.begin().catch((thrown) => this.fail(thrown));
+  }
+
+  /** Whether more may come by that connection. */
+  goesOn(connection: Connection): boolean {
+    return !this.over && this.connection === connection;
   }
 
   dispose(): void {
+    if (!this.over) {
+      this.finish();
+      this.unsubscribe();
+    }
+  }
+
+  private async begin(): Promise<void> {
+    // What was asked for before may end this one, or send pieces that are not its own.
+    await this.ending.get(this.process.id);
     if (this.over) {
       return;
     }
-    this.finish();
-    // A service that is gone has no subscription either.
-    this.connection.request("process/unsubscribe", idOf(this.process)).catch(() => undefined);
+    // Listened to before it is asked for: the first piece may follow the answer at once.
+    const early: ProcessOutputParams[] = [];
+    let take = (piece: ProcessOutputParams): void => void early.push(piece);
+    this.listening = this.connection.onNotification("process/output", (piece) => {
+      if (piece.processId === this.process.id) {
+        take(piece);
+      }
+    });
+    const params = { ...idOf(this.process), fromOffset: 0 };
+    const subscribed = this.connection.request("process/subscribe", params);
+    this.subscribed = subscribed;
+    const { offset } = await subscribed;
+    if (this.over) {
+      return;
+    }
+    this.skipTo(offset);
+    take = (piece) => {
+      this.queue = this.queue.then(() => this.take(piece)).catch((e) => this.fail(e));
+    };
+    for (const piece of early) {
+      take(piece);
+    }
+  }
+
+  /** Ends the subscription, behind the answer to the request for it: the two may overtake one another. */
+  private unsubscribe(): void {
+    const { id } = this.process;
+    if (this.subscribed === undefined) {
+      return; // nor was it asked for
+    }
+    const ended = this.subscribed
+      .then(() => this.connection.request("process/unsubscribe", idOf(this.process)))
+      // A service that is gone has no subscription either.
+      .catch(() => undefined)
+      .then(() => {
+        if (this.ending.get(id) === ended) {
+          this.ending.delete(id);
+        }
+      });
+    this.ending.set(id, ended);
   }
 
   private async take(piece: ProcessOutputParams): Promise<void> {
@@ -84,7 +126,7 @@ class Following implements Disposable {
     }
     if (piece.error !== undefined) {
       const { message, ...data } = piece.error;
-      throw Object.assign(new Error(message), { data });
+      throw new ServiceError(message, data);
     }
     if (piece.eof === true && !this.over) {
       const ended = await this.ended();
@@ -144,12 +186,14 @@ class Following implements Disposable {
   private fail(thrown: unknown): void {
     if (!this.over) {
       this.finish();
+      // It may have been a read of this side that failed, and not the subscription.
+      this.unsubscribe();
       this.follower.failed(serviceError(thrown));
     }
   }
 
   private finish(): void {
     this.over = true;
-    this.listening.dispose();
+    this.listening?.dispose();
   }
 }

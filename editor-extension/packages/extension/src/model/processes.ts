@@ -4,22 +4,31 @@ import { type Disposable, Emitter } from "../service/emitter.js";
 import type { Service } from "../service/service.js";
 import { replaced } from "./replaced.js";
 import type { Sessions } from "./sessions.js";
+import { Told } from "./told.js";
 
 /** Whether a process still runs. */
 export function isAlive(process: Process): boolean {
   return ["starting", "running", "stopping"].includes(process.status);
 }
 
+/** A question for the processes of a session. */
+interface Asked {
+  connection: Connection;
+  told: Told<Process>;
+}
+
 /** The processes of the sessions that are open in this window. */
 export class Processes implements Disposable {
   private readonly all = new Map<string, Process>();
+  /** What is being asked for, by session. */
+  private readonly asked = new Map<string, Asked>();
   private readonly changed = new Emitter<void>();
   private readonly event = new Emitter<ProcessEventParams>();
   private readonly disposables: Disposable[] = [];
 
   constructor(
     private readonly service: Service,
-    sessions: Sessions,
+    private readonly sessions: Sessions,
   ) {
     this.disposables.push(
       sessions.onDidOpen(({ session, resumed }) => {
@@ -30,7 +39,7 @@ export class Processes implements Disposable {
       }),
       service.onDidChange((state) => {
         // What a service that is gone said of a process may no longer be true.
-        if (state.is === "waiting" || state.is === "failed") {
+        if (state.is === "waiting" || state.is === "failed" || state.is === "stopped") {
           this.all.clear();
           this.changed.fire();
         }
@@ -62,38 +71,62 @@ export class Processes implements Disposable {
     return [...this.all.values()].some(isAlive);
   }
 
-  /** Asks the service for a session's processes. */
+  /** Asks the service for a session's processes, unless it is being asked already. */
   async refresh(sessionId: string): Promise<void> {
     const connection = this.service.running;
-    if (connection === undefined) {
+    if (connection === undefined || this.asked.get(sessionId)?.connection === connection) {
       return;
     }
+    const asked = { connection, told: new Told<Process>(({ id }) => id) };
+    this.asked.set(sessionId, asked);
     try {
-      const { processes } = await connection.request("process/list", { sessionId });
-      const listed = new Set(processes.map(({ id }) => id));
-      for (const known of this.ofSession(sessionId)) {
-        if (!listed.has(known.id)) {
-          this.all.delete(known.id);
-        }
-      }
-      for (const process of processes) {
-        this.keep(process);
-      }
-      this.changed.fire();
+      await this.ask(asked, sessionId);
     } catch {
       // A session that is not open, or a service that is gone, tells itself what is wrong.
+    } finally {
+      if (this.asked.get(sessionId) === asked) {
+        this.asked.delete(sessionId);
+      }
     }
+  }
+
+  private async ask({ connection, told }: Asked, sessionId: string): Promise<void> {
+    const listed = await told.list(
+      async () => (await connection.request("process/list", { sessionId })).processes,
+    );
+    if (listed === undefined || this.service.running !== connection) {
+      return; // another one knows better, or will
+    }
+    for (const known of this.ofSession(sessionId)) {
+      if (!listed.has(known.id)) {
+        this.all.delete(known.id);
+      }
+    }
+    for (const process of listed.values()) {
+      this.keep(process);
+    }
+    this.changed.fire();
   }
 
   async stop(process: Process): Promise<void> {
-    const { process: now } = await this.service.request("process/stop", idOf(process));
-    this.put(now);
+    const service = await this.sessions.ready();
+    const { process: now } = await service.request("process/stop", idOf(process));
+    this.answered(now);
   }
 
   async signal(process: Process, signal: string): Promise<void> {
+    const service = await this.sessions.ready();
     const params = { ...idOf(process), signal };
-    const { process: now } = await this.service.request("process/signal", params);
-    this.put(now);
+    const { process: now } = await service.request("process/signal", params);
+    this.answered(now);
+  }
+
+  /** Takes what an answer says of a process, whose end may have been told in the meantime. */
+  private answered(now: Process): void {
+    const known = this.all.get(now.id);
+    if (known === undefined || isAlive(known) || !isAlive(now)) {
+      this.put(now);
+    }
   }
 
   /** Registers what a new connection tells of processes. */
@@ -113,6 +146,7 @@ export class Processes implements Disposable {
   }
 
   private put(process: Process): void {
+    this.asked.get(process.sessionId)?.told.tell(process.id, process);
     this.keep(process);
     this.changed.fire();
   }

@@ -5,6 +5,7 @@ import { type Disposable, Emitter } from "../service/emitter.js";
 import { ServiceError, serviceError } from "../service/errors.js";
 import type { Service } from "../service/service.js";
 import type { Memory } from "./memory.js";
+import { Told } from "./told.js";
 
 /** Where Memory keeps which session each folder of the window uses. */
 const rememberedKey = "caisson.sessions";
@@ -52,6 +53,7 @@ export interface OpenOptions {
  */
 export class Sessions implements Disposable {
   private readonly all = new Map<string, Session>();
+  private readonly news = new Told<Session>(({ id }) => id);
   private readonly opening = new Map<string, Promise<Session>>();
   private readonly changed = new Emitter<Session | undefined>();
   private readonly opened = new Emitter<Opened>();
@@ -352,6 +354,7 @@ export class Sessions implements Disposable {
   /** There is no such session any more, whoever deleted it. */
   private drop(id: string): void {
     this.waitNoMore(id);
+    this.news.tell(id, undefined);
     if (this.all.delete(id)) {
       this.taken.delete(id);
       this.release(id);
@@ -366,10 +369,15 @@ export class Sessions implements Disposable {
   }
 
   private async loadFrom(connection: Connection): Promise<void> {
-    const { sessions } = await connection.request("session/list", {});
+    const listed = await this.news.list(
+      async () => (await connection.request("session/list", {})).sessions,
+    );
+    if (listed === undefined || this.service.running !== connection) {
+      return; // another one knows better, or will
+    }
     this.all.clear();
-    for (const session of sessions) {
-      this.all.set(session.id, session);
+    for (const [id, session] of listed) {
+      this.all.set(id, session);
     }
     this.changed.fire(undefined);
   }
@@ -462,6 +470,7 @@ export class Sessions implements Disposable {
     if (session.state === "ready") {
       this.hold(session.id);
     }
+    this.news.tell(session.id, session);
     this.all.set(session.id, session);
     this.changed.fire(session);
   }

@@ -13,6 +13,11 @@ export type Event<T> = (listener: (value: T) => void) => Disposable;
 export class Emitter<T> implements Disposable {
   private readonly listeners = new Set<(value: T) => void>();
 
+  constructor(
+    /** Is told what a listener threw: the others, and whoever fires, have nothing to do with it. */
+    private readonly failed: (thrown: unknown) => void = (thrown) => console.error(thrown),
+  ) {}
+
   readonly event: Event<T> = (listener) => {
     // Each registration is one of its own, also of the same function.
     const own = (value: T) => listener(value);
@@ -23,7 +28,11 @@ export class Emitter<T> implements Disposable {
   /** Calls every listener that is registered now. */
   fire(value: T): void {
     for (const listener of [...this.listeners]) {
-      listener(value);
+      try {
+        listener(value);
+      } catch (thrown) {
+        this.failed(thrown);
+      }
     }
   }
 
