@@ -111,12 +111,7 @@ func shallow(raw []byte) error {
 func quoted(answer []byte) string { return fmt.Sprintf("%q", clip(string(answer))) }
 
 // clip cuts a text of a program down to what an error may hold.
-func clip(s string) string {
-	if len(s) <= maxQuoted {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxQuoted], "") + "…"
-}
+func clip(s string) string { return tool.Clip(s, maxQuoted) }
 
 // isToolName reports whether every model's interface takes it as the name of a tool.
 func isToolName(s string) bool {

@@ -20,8 +20,8 @@ func limitOutput(r tool.Result, most int64) (tool.Result, error) {
 		return r, nil // no command's
 	}
 	if int64(len(stdout)+len(stderr)) > most {
-		cutOut := clip(stdout, most)
-		cutErr := clip(stderr, most-int64(len(cutOut)))
+		cutOut := head(stdout, most)
+		cutErr := head(stderr, most-int64(len(cutOut)))
 		for name, value := range map[string]any{
 			"stdout": cutOut, "stderr": cutErr,
 			"stdout_truncated": len(cutOut) < len(stdout) || isTrue(members["stdout_truncated"]),
@@ -43,7 +43,7 @@ func limitOutput(r tool.Result, most int64) (tool.Result, error) {
 	left := most
 	for i := range r.Content {
 		if p := &r.Content[i]; p.Type == tool.PartText {
-			p.Text = clip(p.Text, left)
+			p.Text = head(p.Text, left)
 			left -= int64(len(p.Text))
 		}
 	}
@@ -59,8 +59,8 @@ func textSize(r tool.Result) (size int64) {
 	return size
 }
 
-// clip is the head of s of at most most bytes, which ends on a character.
-func clip(s string, most int64) string {
+// head is the head of s of at most most bytes, which ends on a character.
+func head(s string, most int64) string {
 	if int64(len(s)) <= most {
 		return s
 	}

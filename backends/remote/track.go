@@ -3,7 +3,6 @@ package remote
 import (
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -226,7 +225,7 @@ func brief(r tool.Process) tool.Process {
 // go of.
 func cut[S ~string](text *S, most int) {
 	if len(*text) > most {
-		*text = S(strings.ToValidUTF8(string((*text)[:most]), "") + "…")
+		*text = S(tool.Clip(string(*text), most))
 	}
 }
 

@@ -78,9 +78,5 @@ func peerError(message []byte, detail []byte) *tool.Error {
 	return e
 }
 
-func clip(s string) string {
-	if len(s) <= maxMessage {
-		return s
-	}
-	return s[:maxMessage] + "…"
-}
+// clip cuts a text of a peer down to what an error may hold.
+func clip(s string) string { return tool.Clip(s, maxMessage) }

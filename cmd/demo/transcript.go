@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/rpc/client"
 	"github.com/caisson-dev/caisson/rpc/protocol"
 )
@@ -59,10 +60,7 @@ func (t *transcript) message(prefix, method string, v any) {
 	if err != nil {
 		raw = []byte(err.Error())
 	}
-	text := string(raw)
-	if len(text) > width {
-		text = text[:width] + "…"
-	}
+	text := tool.Clip(string(raw), width)
 	if method != "" {
 		method += " "
 	}

@@ -3,7 +3,6 @@ package eventlog
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/caisson-dev/caisson/artifacts"
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -39,12 +38,7 @@ func failed(err error) *failure {
 }
 
 // clip cuts a text down to what an event holds.
-func clip(s string) string {
-	if len(s) <= maxText {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxText], "") + "…"
-}
+func clip(s string) string { return tool.Clip(s, maxText) }
 
 // ExecutionStarted implements [session.Sink].
 func (l *Log) ExecutionStarted(x session.Execution) { l.put(execution("execution/started", x)) }

@@ -159,10 +159,7 @@ func written(all ...*jsonschema.Schema) string {
 		if err != nil {
 			text = []byte("…") // it came as JSON
 		}
-		if room := maxFault / (len(all) + 1); len(text) > room {
-			text = append([]byte(strings.ToValidUTF8(string(text[:room]), "")), "…"...)
-		}
-		texts[i] = string(text)
+		texts[i] = tool.Clip(string(text), maxFault/(len(all)+1))
 	}
 	return strings.Join(texts, ", ")
 }
@@ -211,12 +208,7 @@ func shape(raw []byte) (deepest, values int) {
 }
 
 // clip cuts what quotes somebody's text.
-func clip(s string) string {
-	if len(s) <= maxFault {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxFault], "") + "…"
-}
+func clip(s string) string { return tool.Clip(s, maxFault) }
 
 // Refuse is the result that tells a model what is wrong with its arguments. MCP
 // has this be a result, not an error of the protocol, so that the model mends it.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // clause is a rule and how it is driven.
@@ -94,11 +96,7 @@ func asSent(v any) any {
 	if encoder.Encode(v) != nil {
 		return v // never: it came in JSON
 	}
-	text := strings.TrimSpace(b.String())
-	if len(text) <= shownBytes {
-		return text
-	}
-	return strings.ToValidUTF8(text[:shownBytes], "") + "…"
+	return tool.Clip(strings.TrimSpace(b.String()), shownBytes)
 }
 
 // want ends the trial as broken unless ok.

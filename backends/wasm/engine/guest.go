@@ -16,6 +16,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental/sysfs"
 	"github.com/tetratelabs/wazero/sys"
 
+	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wasm/directory"
 	"github.com/caisson-dev/caisson/backends/wasm/meter"
 )
@@ -280,9 +281,4 @@ func detail(err error) string {
 }
 
 // brief is a text of some length, of which the beginning says enough.
-func brief(text string) string {
-	if len(text) > maxDetail {
-		text = text[:maxDetail] + "…"
-	}
-	return text
-}
+func brief(text string) string { return tool.Clip(text, maxDetail) }

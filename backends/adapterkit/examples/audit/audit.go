@@ -81,13 +81,7 @@ func commandLine(arguments json.RawMessage) string {
 }
 
 // clip is the head of s.
-func clip(s string) string {
-	const most = 1000
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
-}
+func clip(s string) string { return tool.Clip(s, 1000) }
 
 // journal writes entries, one a line.
 type journal struct {

@@ -103,9 +103,10 @@ export function peerError(message: string, detail: unknown): AdapterError {
   });
 }
 
-/** The text, cut where it would flood a log. */
+/** The text, cut between two characters where it would flood a log. */
 export function clip(text: string): string {
-  return text.length <= MAX_MESSAGE ? text : `${text.slice(0, MAX_MESSAGE)}…`;
+  if (text.length <= MAX_MESSAGE) return text;
+  return `${text.slice(0, MAX_MESSAGE).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
 /** Whether the value is a JSON object. */
