@@ -10,7 +10,7 @@ import (
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/plugin"
 	"github.com/caisson-dev/caisson/backends/tool"
-	"github.com/caisson-dev/caisson/session/store"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // listing is what a module listed, on disk.
@@ -57,7 +57,7 @@ func (s *Store) Tools(ctx context.Context, sum, called string, runner func() (ba
 	if err != nil {
 		return nil, s.broken(err)
 	}
-	return tools, s.locked(ctx, func() error { return store.WriteFile(s.path("listings", sum+".json"), raw) })
+	return tools, s.locked(ctx, func() error { return diskfile.WriteFile(s.path("listings", sum+".json"), raw, 0o600) })
 }
 
 // ask runs the action list of a module.

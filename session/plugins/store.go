@@ -233,7 +233,7 @@ func (s *Store) Register(ctx context.Context, p Plugin) error {
 		if err := Distinct(append(others, p)); err != nil {
 			return err
 		}
-		return store.WriteFile(s.record(p.Name), append(raw, '\n'))
+		return diskfile.WriteFile(s.record(p.Name), append(raw, '\n'), 0o600)
 	})
 }
 

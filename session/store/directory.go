@@ -8,11 +8,6 @@ import (
 	"time"
 )
 
-// WriteFile replaces a file of mode 0600 atomically, in a directory that
-// [PrivateDir] made. When it returns nil the new content survives a crash of the
-// machine; when it fails the old one is still there.
-func WriteFile(file string, data []byte) error { return writeFile(file, data) }
-
 // LockDirectory waits until no other process that uses the directory this way
 // holds its lock. The directory is made when it is missing.
 func LockDirectory(ctx context.Context, dir string) (*Lock, error) {

@@ -184,7 +184,7 @@ func (s *Store) identify() (string, error) {
 		return "", err
 	}
 	// Another service may be doing the same: the first one wins.
-	if err := createFile(file, raw); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := diskfile.CreateFile(file, raw); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
 	return readID(file)
@@ -353,7 +353,7 @@ func (s *Store) token(file string) (string, error) {
 	raw, err := readFile(file)
 	if errors.Is(err, os.ErrNotExist) {
 		token := randomHex(32)
-		return token, writeFile(file, []byte(token))
+		return token, diskfile.WriteFile(file, []byte(token), 0o600)
 	}
 	if err != nil {
 		return "", err
@@ -441,7 +441,7 @@ func (s *Store) Provisioned(identity string) (bool, error) {
 func (s *Store) MarkProvisioned(identity string, is bool) error {
 	file := s.environment(identity, "provisioned")
 	if is {
-		return writeFile(file, nil)
+		return diskfile.WriteFile(file, nil, 0o600)
 	}
 	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -493,7 +493,7 @@ func writeJSON(file string, v any) error {
 	if raw = append(raw, '\n'); len(raw) > maxRecord {
 		return fmt.Errorf("%s would have %d bytes, and could not be read again: it may have %d", file, len(raw), maxRecord)
 	}
-	return writeFile(file, raw)
+	return diskfile.WriteFile(file, raw, 0o600)
 }
 
 // readFile reads a regular file of at most maxRecord bytes.
