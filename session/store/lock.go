@@ -133,14 +133,24 @@ const lockPoll = 20 * time.Millisecond
 
 // LockEnvironment waits until nobody else makes or removes the environment.
 func (s *Store) LockEnvironment(ctx context.Context, identity string) (*Lock, error) {
+	return lockWaiting(ctx, s.environment(identity), "environment "+identity)
+}
+
+// LockDirectory waits until no other process that uses the directory this way
+// holds its lock. The directory is made when it is missing.
+func LockDirectory(ctx context.Context, dir string) (*Lock, error) {
+	return lockWaiting(ctx, dir, filepath.Base(dir))
+}
+
+func lockWaiting(ctx context.Context, dir, what string) (*Lock, error) {
 	for {
-		l, err := lock(s.environment(identity))
+		l, err := lock(dir)
 		var busy *BusyError
 		if !errors.As(err, &busy) {
 			return l, err
 		}
 		if err := again(ctx, err); err != nil {
-			return nil, fmt.Errorf("waiting for environment %s, %w", identity, err)
+			return nil, fmt.Errorf("waiting for %s, %w", what, err)
 		}
 	}
 }
