@@ -73,7 +73,7 @@ func testPerCall(t *testing.T, profile members) {
 	if got := w.sh("echo one > file; echo $PPID"); got != "1\n" {
 		t.Errorf("the shell's parent is %q", got)
 	}
-	result := inFlight(w)
+	result := inFlight(w, "")
 	p.until("the command to begin", func() bool {
 		_, err := w.FileStat(w.ctx(), protocol.FileParams{SessionID: "each", Path: "begun"})
 		return err == nil

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,13 +52,13 @@ func testServiceKilled(t *testing.T, profile members) {
 	}
 }
 
-// inFlight runs a command that goes on for ever, and returns what its call ends
-// with once it has begun.
-func inFlight(w *work) <-chan error {
+// inFlight runs a command that goes on for ever with more, and returns what its call
+// ends with once it has begun.
+func inFlight(w *work, more string) <-chan error {
 	w.Helper()
 	result := make(chan error, 1)
 	go func() {
-		_, err := w.try("bash", members{"command": "echo once >> log; touch begun; exec sleep 1000"})
+		_, err := w.try("bash", members{"command": "echo once >> log; " + more + "touch begun; exec sleep 1000"})
 		result <- err
 	}()
 	w.until("the command's beginning", func() bool {
@@ -71,18 +72,19 @@ func inFlight(w *work) <-chan error {
 // processes are lost and dead; the next call works where the files are.
 func testWorkerKilled(t *testing.T, profile members) {
 	w := newPlace(t, members{"it": profile}).serve().open("it", "worker")
-	// The kernel ends what the worker has started itself, and not what that started.
-	started := w.background("sleep 1000 & echo $!; exec sleep 1000")
-	var line string
-	w.until("the pid of its child", func() bool {
-		line = w.read(started.ID, 0, "").Data
-		return strings.HasSuffix(line, "\n")
+	// The kernel ends what the worker has started itself, and not what that started, of
+	// which some have cleared their environment.
+	started := w.background("sleep 1000 & echo $!; env -i sleep 1000 & echo $!; exec sleep 1000")
+	var lines string
+	w.until("the pids of its children", func() bool {
+		lines = w.read(started.ID, 0, "").Data
+		return strings.Count(lines, "\n") == 2
 	})
-	child, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
+	var plain, cleared int
+	if _, err := fmt.Sscan(lines, &plain, &cleared); err != nil {
 		t.Fatal(err)
 	}
-	failed := inFlight(w)
+	failed := inFlight(w, "")
 	w.killWorker()
 	if e := w.kind(protocol.KindOutcomeUnknown, "the call in flight", <-failed); !e.Data.OutcomeUnknown {
 		t.Errorf("its data is %+v", e.Data)
@@ -93,7 +95,26 @@ func testWorkerKilled(t *testing.T, profile members) {
 	if got := w.process(started.ID); got.Status != protocol.ProcessLost {
 		t.Errorf("the process is %+v", got)
 	}
-	w.until("the end of the lost process and its child", func() bool { return !w.alive(started.PID) && !w.alive(child) })
+	w.until("the end of the lost process and its children", func() bool {
+		return !w.alive(started.PID) && !w.alive(plain) && !w.alive(cleared)
+	})
+}
+
+// What a killed worker's call in flight has started ends, though nobody calls again.
+func testWorkerKilledUnderCall(t *testing.T, profile members) {
+	w := newPlace(t, members{"it": profile}).serve().open("it", "call")
+	failed := inFlight(w, "sleep 1000 & echo $! > child; ")
+	file, err := w.FileRead(w.ctx(), protocol.FileReadParams{SessionID: w.session.ID, Path: "child"})
+	if err != nil {
+		t.Fatal(explain(err))
+	}
+	child, err := strconv.Atoi(strings.TrimSpace(string(file.Data)))
+	if err != nil || !w.alive(child) {
+		t.Fatalf("the child %d, %v", child, err)
+	}
+	w.killWorker()
+	w.kind(protocol.KindOutcomeUnknown, "the call in flight", <-failed)
+	w.until("the child's end", func() bool { return !w.alive(child) })
 }
 
 // A cut stream is no ended one: the call in flight has an unknown outcome, is
@@ -102,7 +123,7 @@ func testConnectionCut(t *testing.T, profile members) {
 	// A socket that both share has nothing on its way that could be cut.
 	w := newPlace(t, members{"it": profile}).withoutSocket().serve().open("it", "cut")
 	started := w.background("exec sleep 1000")
-	failed := inFlight(w)
+	failed := inFlight(w, "")
 	if w.cut() == 0 {
 		t.Fatal("there is no connection to cut")
 	}

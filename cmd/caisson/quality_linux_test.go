@@ -34,11 +34,12 @@ func TestQuality(t *testing.T) {
 		"UpdatedInPlace":  testUpdatedInPlace,
 	})
 	both := map[string]func(*testing.T, members){
-		"ServiceKilled":   testServiceKilled,
-		"WorkerKilled":    testWorkerKilled,
-		"EnvironmentGone": testEnvironmentGone,
-		"Variables":       testVariables,
-		"OlderWorker":     testOlderWorker,
+		"ServiceKilled":         testServiceKilled,
+		"WorkerKilled":          testWorkerKilled,
+		"WorkerKilledUnderCall": testWorkerKilledUnderCall,
+		"EnvironmentGone":       testEnvironmentGone,
+		"Variables":             testVariables,
+		"OlderWorker":           testOlderWorker,
 	}
 	t.Run("local", func(t *testing.T) {
 		for name, run := range both {
