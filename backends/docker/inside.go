@@ -4,11 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
-	"strconv"
-	"time"
+	"slices"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
+	"github.com/caisson-dev/caisson/backends/remote"
 )
 
 // Where things lie in a container, below a directory that no image has.
@@ -37,20 +37,7 @@ func initArgs(p profile.Profile) []string {
 	if p.Persistent {
 		args = append(args, "--persistent")
 	}
-	return append(args, limitArgs(p)...)
-}
-
-// limitArgs are the limits that init and the worker both know.
-func limitArgs(p profile.Profile) []string {
-	var args []string
-	if p.Lifetime > 0 {
-		seconds := (p.Lifetime + time.Second - 1) / time.Second
-		args = append(args, "--lifetime="+strconv.FormatInt(int64(seconds), 10))
-	}
-	if p.ShutdownTimeout > 0 {
-		args = append(args, "--shutdown-timeout-ms="+strconv.FormatInt(max(1, p.ShutdownTimeout.Milliseconds()), 10))
-	}
-	return args
+	return append(args, remote.LimitFlags(p)...)
 }
 
 // attachArgs are the command line of the exec that reaches, and starts when
@@ -67,40 +54,24 @@ func attachArgs(b backends.Binding, mark string, share bool) []string {
 		"--state=" + stateDir,
 		"--session=" + b.Session,
 	}
-	args = append(args, permissionArgs(p)...)
-	if p.Shared {
-		args = append(args, "--shared")
-	}
+	args = append(args, foreground(p)...)
 	if share {
 		args = append(args, "--share-dir="+shareDir)
 	}
-	return append(args, limitArgs(p)...)
+	return append(args, remote.WorkerFlags(p)...)
 }
 
-// permissionArgs are what commands may do.
-func permissionArgs(p profile.Profile) []string {
-	var args []string
-	if p.PermissionMode != "" {
-		args = append(args, "--permission-mode="+string(p.PermissionMode))
-	}
-	if p.MaxPermissionMode != "" {
-		args = append(args, "--max-permission-mode="+string(p.MaxPermissionMode))
-	}
-	for _, writable := range p.WritablePaths {
-		args = append(args, "--writable-path="+writable)
-	}
-	if p.MaxOutputBytes > 0 {
-		args = append(args, "--max-output-bytes="+strconv.FormatInt(p.MaxOutputBytes, 10))
-	}
+// foreground has nothing outlive its call where each has a container.
+func foreground(p profile.Profile) []string {
 	if p.ContainerPolicy == profile.PolicyPerCall {
-		args = append(args, "--foreground")
+		return []string{"--foreground"}
 	}
-	return args
+	return nil
 }
 
 // callArgs are the arguments of the only process of a call's container: a worker
 // on its standard streams.
 func callArgs(b backends.Binding) []string {
-	p := b.Profile
-	return append([]string{"worker", "--contained", "--state=" + path.Join(stateDir, "call"), "--session=" + b.Session}, permissionArgs(p)...)
+	args := []string{"worker", "--contained", "--state=" + path.Join(stateDir, "call"), "--session=" + b.Session}
+	return slices.Concat(args, foreground(b.Profile), remote.PermissionFlags(b.Profile))
 }

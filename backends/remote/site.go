@@ -75,8 +75,18 @@ func SiteWorkspace(b backends.Binding) string {
 }
 
 // WorkerFlags are the flags, for the far end's subcommands attach and worker, that
-// a profile decides: modes, limits and budgets. Nothing in them is secret.
+// a profile decides: [PermissionFlags], [LimitFlags] and whether sessions share the
+// environment. Nothing in them is secret.
 func WorkerFlags(p profile.Profile) []string {
+	args := PermissionFlags(p)
+	if p.Shared {
+		args = append(args, "--shared")
+	}
+	return append(args, LimitFlags(p)...)
+}
+
+// PermissionFlags are what commands may do, and how much of what they print is kept.
+func PermissionFlags(p profile.Profile) []string {
 	var args []string
 	if p.PermissionMode != "" {
 		args = append(args, "--permission-mode="+string(p.PermissionMode))
@@ -90,9 +100,13 @@ func WorkerFlags(p profile.Profile) []string {
 	if p.MaxOutputBytes > 0 {
 		args = append(args, "--max-output-bytes="+strconv.FormatInt(p.MaxOutputBytes, 10))
 	}
-	if p.Shared {
-		args = append(args, "--shared")
-	}
+	return args
+}
+
+// LimitFlags are how long a worker lives without a connection, and its end may take. The
+// subcommand init has them too.
+func LimitFlags(p profile.Profile) []string {
+	var args []string
 	if p.Lifetime > 0 {
 		// Whole seconds, rounded up: a shorter limit must not become "default".
 		seconds := (p.Lifetime + time.Second - 1) / time.Second
