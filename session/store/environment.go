@@ -71,16 +71,12 @@ func (s *Store) StateDir(identity string) (string, error) {
 // Described reports whether the environment has a description, which stands before
 // anything is created.
 func (s *Store) Described(identity string) (bool, error) {
-	_, err := os.Lstat(s.environment(identity, "environment.json"))
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
+	return exists(s.environment(identity, "environment.json"))
 }
 
 // Undescribe notes that nothing was created after all. Its lock is held by the caller.
 func (s *Store) Undescribe(identity string) error {
-	if err := os.Remove(s.environment(identity, "environment.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := removeFile(s.environment(identity, "environment.json")); err != nil {
 		return err
 	}
 	return diskfile.SyncDir(s.environment(identity))
@@ -88,11 +84,7 @@ func (s *Store) Undescribe(identity string) error {
 
 // Provisioned reports whether the environment was created.
 func (s *Store) Provisioned(identity string) (bool, error) {
-	_, err := os.Lstat(s.environment(identity, "provisioned"))
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
+	return exists(s.environment(identity, "provisioned"))
 }
 
 // MarkProvisioned notes that the environment was created, or that it is not
@@ -102,7 +94,7 @@ func (s *Store) MarkProvisioned(identity string, is bool) error {
 	if is {
 		return diskfile.WriteFile(file, nil, 0o600)
 	}
-	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := removeFile(file); err != nil {
 		return err
 	}
 	return diskfile.SyncDir(filepath.Dir(file))

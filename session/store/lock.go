@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -248,7 +249,7 @@ const removedPrefix = ".removed-"
 // cannot be moved the empty lock stays, which is no session and no environment.
 func removeLocked(dir string) error {
 	if movesOpenFiles {
-		gone := filepath.Join(filepath.Dir(dir), removedPrefix+randomHex(8))
+		gone := filepath.Join(filepath.Dir(dir), removedPrefix+rand.Text())
 		err := os.Rename(dir, gone)
 		if errors.Is(err, os.ErrNotExist) {
 			return nil

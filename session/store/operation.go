@@ -68,7 +68,7 @@ func (s *Store) SaveOperation(session string, o Operation) error {
 // ForgetOperation removes an operation that is known to have started nothing.
 func (s *Store) ForgetOperation(session, id string) error {
 	file := s.operation(session, id)
-	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := removeFile(file); err != nil {
 		return err
 	}
 	return diskfile.SyncDir(filepath.Dir(file))

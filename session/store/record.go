@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/caisson-dev/caisson/diskfile"
 )
@@ -69,4 +70,21 @@ func readFile(file string) ([]byte, error) {
 		return nil, foreign
 	}
 	return io.ReadAll(io.LimitReader(f, maxRecord))
+}
+
+// removeFile removes a file that may be gone already.
+func removeFile(file string) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// exists reports whether there is such a file.
+func exists(file string) (bool, error) {
+	_, err := os.Lstat(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }

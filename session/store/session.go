@@ -173,7 +173,7 @@ func (s *Store) IDs() ([]string, error) {
 func (s *Store) Forget(id string) error {
 	// The binding goes first and atomically: what is left of a crash in
 	// between is no session.
-	if err := os.Remove(s.session(id, "binding.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := removeFile(s.session(id, "binding.json")); err != nil {
 		return err
 	}
 	if err := removeLocked(s.session(id)); err != nil {
@@ -193,11 +193,7 @@ func (s *Store) PlaceToken(id, identity string) (string, error) {
 
 // ForgetPlaceToken removes the token of a place that the session has no more.
 func (s *Store) ForgetPlaceToken(id, identity string) error {
-	err := os.Remove(s.session(id, "token."+identity))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
+	return removeFile(s.session(id, "token."+identity))
 }
 
 func (s *Store) token(file string) (string, error) {
