@@ -3,7 +3,6 @@ package artifacts
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -123,9 +122,7 @@ func (s *Store) Save(ctx context.Context, id, path string, overwrite bool) error
 // with the permissions that a new file gets, synced. The name is "" when the
 // file could not be made.
 func copyBeside(ctx context.Context, c Content, path string) (name string, err error) {
-	var random [8]byte
-	rand.Read(random[:]) // never fails, as documented
-	name = filepath.Join(filepath.Dir(path), ".caisson-"+hex.EncodeToString(random[:]))
+	name = filepath.Join(filepath.Dir(path), ".caisson-"+rand.Text())
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return "", err

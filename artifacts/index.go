@@ -1,7 +1,6 @@
 package artifacts
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -124,8 +123,7 @@ func (s *Store) readRecord(path string) (Artifact, error) {
 		return Artifact{}, errors.New("the record is too long")
 	}
 	var a Artifact
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if err := decoder.Decode(&a); err != nil {
+	if err := json.Unmarshal(data, &a); err != nil {
 		return Artifact{}, fmt.Errorf("the record is torn: %w", err)
 	}
 	if path != recordPath(a.SessionID, a.ID, a.Name) || a.URI != artifactURI(a.SessionID, a.ID, a.Name) {

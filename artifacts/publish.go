@@ -47,7 +47,7 @@ func (s *Store) Publish(ctx context.Context, req PublishRequest, r io.Reader) (A
 	}
 	a, err := s.commit(ctx, req, in)
 	// The temporary file is still there unless it became the content.
-	return a, errors.Join(err, s.discard(in.tmp))
+	return a, errors.Join(err, s.remove(in.tmp))
 }
 
 // received is a content that has arrived whole and is synced.
@@ -96,7 +96,7 @@ func (s *Store) receive(ctx context.Context, req PublishRequest, r io.Reader) (r
 		err = f.Sync()
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
-		return received{}, errors.Join(err, s.discard(tmp))
+		return received{}, errors.Join(err, s.remove(tmp))
 	}
 	in.sum = hex.EncodeToString(hash.Sum(nil))
 	return in, nil

@@ -3,7 +3,6 @@ package artifacts
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -92,19 +91,6 @@ func (s *Store) List(session string) ([]Artifact, error) {
 	return all, nil
 }
 
-// Get returns the artifact that the URI names, or [ErrNotFound].
-func (s *Store) Get(uri string) (Artifact, error) {
-	session, id, name, err := ParseURI(uri)
-	if err != nil {
-		return Artifact{}, err
-	}
-	a, err := s.readRecord(recordPath(session, id, name))
-	if err != nil {
-		return Artifact{}, fmt.Errorf("%s: %w", uri, err)
-	}
-	return a, nil
-}
-
 // Find returns the artifact with the content id that was published last, in
 // whichever session, or [ErrNotFound].
 func (s *Store) Find(id string) (Artifact, error) {
@@ -157,7 +143,7 @@ func (s *Store) untie(session, id string) error {
 	}
 	// A directory that still holds records stays; that is the answer wanted.
 	if names, err := s.names(dir); err == nil && len(names) == 0 {
-		if err := s.root.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.remove(dir); err != nil {
 			return fmt.Errorf("the index of session %s cannot be removed: %w", session, err)
 		}
 	}
@@ -165,7 +151,7 @@ func (s *Store) untie(session, id string) error {
 	if err != nil || used {
 		return err
 	}
-	if err := s.root.Remove(blobPath(sum)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.remove(blobPath(sum)); err != nil {
 		return fmt.Errorf("the content %s cannot be removed: %w", id, err)
 	}
 	return s.syncDir(blobsDir)
@@ -235,7 +221,7 @@ func (s *Store) sweepBlobs() error {
 		if !isDigest(name) || used[name] {
 			continue // not ours, or needed
 		}
-		if err := s.root.Remove(blobPath(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.remove(blobPath(name)); err != nil {
 			return fmt.Errorf("an unreferenced content cannot be removed: %w", err)
 		}
 	}
@@ -253,7 +239,7 @@ func (s *Store) sweepTmp() error {
 		if err != nil || s.now().Sub(info.ModTime()) < staleAfter {
 			continue // it has just been published, or is arriving
 		}
-		if err := s.root.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := s.remove(path); err != nil {
 			return fmt.Errorf("an abandoned content cannot be removed: %w", err)
 		}
 	}
@@ -286,9 +272,7 @@ func list(dir *os.File) ([]string, error) {
 
 // createTmp makes a file of a random name in tmp.
 func (s *Store) createTmp(mode fs.FileMode) (*os.File, string, error) {
-	var random [10]byte
-	rand.Read(random[:]) // never fails, as documented
-	path := tmpDir + "/" + hex.EncodeToString(random[:])
+	path := tmpDir + "/" + rand.Text()
 	f, err := s.root.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		if at, ok := errors.AsType[*fs.PathError](err); ok {
@@ -313,13 +297,13 @@ func (s *Store) writeAtomic(path, dir string, data []byte) error {
 		err = s.root.Rename(tmp, path)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("the artifact store cannot be written: %w", err), s.discard(tmp))
+		return errors.Join(fmt.Errorf("the artifact store cannot be written: %w", err), s.remove(tmp))
 	}
 	return s.syncDir(dir)
 }
 
-// discard removes a temporary file that may be gone already.
-func (s *Store) discard(path string) error {
+// remove removes a file, or an empty directory, that may be gone already.
+func (s *Store) remove(path string) error {
 	if err := s.root.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

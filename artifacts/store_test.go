@@ -106,11 +106,8 @@ func TestPublishDescribesAndKeeps(t *testing.T) {
 		t.Error("no time")
 	}
 	for _, find := range map[string]func() (Artifact, error){
-		"Get":  func() (Artifact, error) { return s.Get(a.URI) },
-		"Find": func() (Artifact, error) { return s.Find(a.ID) },
-		"reopened": func() (Artifact, error) {
-			return openStore(t, dir, Options{}).Get(a.URI)
-		},
+		"Find":     func() (Artifact, error) { return s.Find(a.ID) },
+		"reopened": func() (Artifact, error) { return openStore(t, dir, Options{}).Find(a.ID) },
 	} {
 		if got, err := find(); err != nil || got != a {
 			t.Errorf("got %+v, %v", got, err)
