@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/tool"
@@ -32,7 +31,7 @@ func (e *Environment) RunCode(ctx context.Context, r backends.CodeRequest) (back
 	}
 	data := wire.RunCode{
 		Program:   wire.Program{Code: r.Code, Tools: programTools(r.Tools), ResultView: string(r.View)},
-		TimeoutMS: milliseconds(r.Timeout), Actor: e.actor(r.Actor), PermissionMode: mode,
+		TimeoutMS: wire.Milliseconds(r.Timeout), Actor: e.actor(r.Actor), PermissionMode: mode,
 	}
 	// Its callbacks are answered in contexts that derive from this one.
 	ctx = context.WithValue(ctx, invokeKey{}, r.Invoke)
@@ -74,14 +73,6 @@ func programTools(list []tool.Description) []wire.ProgramTool {
 		tools[i] = wire.ProgramTool{Name: d.Name, Description: d.Description, InputSchema: d.InputSchema}
 	}
 	return tools
-}
-
-// milliseconds is d as the wire has it: 0 is none, so that less than one is one.
-func milliseconds(d time.Duration) int64 {
-	if d <= 0 {
-		return 0
-	}
-	return max(1, d.Milliseconds())
 }
 
 // codeResult is what a program's reply says.

@@ -115,9 +115,14 @@ func (c *Client) readFor(ctx context.Context, id string, call *call) (gaveUp boo
 		defer close(given)
 		c.giveUp(ctx, id, call)
 	})
-	for !isClosed(call.done) {
-		if err := c.readOne(); err != nil {
-			c.fail(err)
+	for finished := false; !finished; {
+		select {
+		case <-call.done:
+			finished = true
+		default:
+			if err := c.readOne(); err != nil {
+				c.fail(err)
+			}
 		}
 	}
 	c.endTurn()
@@ -126,13 +131,4 @@ func (c *Client) readFor(ctx context.Context, id string, call *call) (gaveUp boo
 	}
 	<-given
 	return true
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

@@ -74,7 +74,7 @@ type JobFile struct {
 func NewJob(r tool.JobRequest) (Job, []byte) {
 	j := Job{
 		ID: r.ID, Argv: r.Argv, StdinBytes: int64(len(r.Stdin)), CWD: r.CWD, Environment: r.Environment,
-		TimeoutMS: milliseconds(r.Timeout), CPUTimeMS: milliseconds(r.CPUTime),
+		TimeoutMS: Milliseconds(r.Timeout), CPUTimeMS: Milliseconds(r.CPUTime),
 		MemoryBytes: r.Memory, MaxOutputBytes: r.MaxOutputBytes, Collect: r.Collect,
 	}
 	parts := make([][]byte, 0, 2+len(r.Inputs))
@@ -90,8 +90,8 @@ func NewJob(r tool.JobRequest) (Job, []byte) {
 	return j, bytes.Join(parts, nil)
 }
 
-// milliseconds is d as the wire has it: 0 is none, so that less than one is one.
-func milliseconds(d time.Duration) int64 {
+// Milliseconds is d as the wire has it: 0 is none, so that less than one is one.
+func Milliseconds(d time.Duration) int64 {
 	if d <= 0 {
 		return 0
 	}
