@@ -38,9 +38,7 @@ const unfinished = ".caisson-new-"
 
 // unfinishedIn is a new name of such a directory.
 func unfinishedIn(parent string) string {
-	var random [8]byte
-	rand.Read(random[:]) // never fails
-	return filepath.Join(parent, unfinished+hex.EncodeToString(random[:]))
+	return filepath.Join(parent, unfinished+rand.Text())
 }
 
 // errForeign is a directory without a record that could be ours.

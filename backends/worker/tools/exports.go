@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -89,9 +88,7 @@ func (e *Exports) Create(ctx context.Context, src *os.File) (token string, size 
 	if err != nil {
 		return "", 0, err
 	}
-	var random [16]byte
-	rand.Read(random[:]) // never fails
-	token = hex.EncodeToString(random[:])
+	token = rand.Text()
 	x.since = time.Now()
 	e.live[token] = x
 	e.total += x.size

@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -65,11 +64,7 @@ func openNamed(parent *os.Root, mode fs.FileMode) (*temp, error) {
 	return &temp{parent: parent, f: f, name: name}, nil
 }
 
-func tempName(prefix string) string {
-	var random [8]byte
-	rand.Read(random[:]) // never fails
-	return prefix + hex.EncodeToString(random[:])
-}
+func tempName(prefix string) string { return prefix + rand.Text() }
 
 // link gives the file the name, which must be free.
 func (t *temp) link(name string) error {
