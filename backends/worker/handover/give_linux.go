@@ -20,7 +20,7 @@ import (
 // come for the time of drain after the end of the input. Else taken is false, and what
 // is left is to write first, which the worker said, to out and to relay: at once when
 // one of the two is nothing that can be handed over.
-func Give(ctx context.Context, conn *net.UnixConn, in, out any, drain time.Duration) (first []byte, taken bool, err error) {
+func Give(ctx context.Context, conn *net.UnixConn, in io.Reader, out io.Writer, drain time.Duration) (first []byte, taken bool, err error) {
 	inFile, ok1 := in.(*os.File)
 	outFile, ok2 := out.(*os.File)
 	if !ok1 || !ok2 {

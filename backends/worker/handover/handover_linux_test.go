@@ -105,7 +105,7 @@ type given struct {
 	err   error
 }
 
-func give(ctx context.Context, conn *net.UnixConn, in, out any) <-chan given {
+func give(ctx context.Context, conn *net.UnixConn, in io.Reader, out io.Writer) <-chan given {
 	done := make(chan given, 1)
 	go func() {
 		first, taken, err := Give(ctx, conn, in, out, patience)
@@ -350,7 +350,10 @@ func TestUnsuitable(t *testing.T) {
 	defer null.Close()
 	write(t, h.in, "{}\n")
 	attach, _ := connection(t)
-	for what, of := range map[string][2]any{
+	for what, of := range map[string]struct {
+		in  io.Reader
+		out io.Writer
+	}{
 		"an input that is a file":    {file, h.attachOut},
 		"an output that is a file":   {h.attachIn, file},
 		"devices":                    {null, null},
@@ -358,7 +361,7 @@ func TestUnsuitable(t *testing.T) {
 		"the wrong ends of a pipe":   {h.attachOut, h.attachIn},
 		"an output only for reading": {h.attachIn, h.attachIn},
 	} {
-		if got := receive(t, give(t.Context(), attach, of[0], of[1])); got != (given{}) {
+		if got := receive(t, give(t.Context(), attach, of.in, of.out)); got != (given{}) {
 			t.Errorf("%s: %+v", what, got)
 		}
 	}

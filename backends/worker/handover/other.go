@@ -10,7 +10,7 @@ import (
 )
 
 // Give does nothing on this system.
-func Give(context.Context, *net.UnixConn, any, any, time.Duration) (first []byte, taken bool, err error) {
+func Give(context.Context, *net.UnixConn, io.Reader, io.Writer, time.Duration) (first []byte, taken bool, err error) {
 	return nil, false, nil
 }
 
