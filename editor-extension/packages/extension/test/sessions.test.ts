@@ -579,7 +579,7 @@ describe("Processes", () => {
   /** The processes of a window, and how they are asked for. */
   async function listed(script: Script) {
     let processes!: Processes;
-    const { service, services } = testService([{ ...opening(), ...script }, opening()], {
+    const { service, services } = testService([{ ...opening(), ...script }], {
       listen: (c) => processes.listen(c),
     });
     const sessions = new Sessions(service, new TestMemory(), () => [folder]);
@@ -590,7 +590,7 @@ describe("Processes", () => {
       services[0]?.notify("process/event", { type: "exited", process: ended });
       await eventually(() => processes.get(id)?.status === "exited");
     };
-    return { service, services, sessions, processes, exit };
+    return { service, services, processes, exit };
   }
 
   it("asks for a session's processes once at a time", async () => {
@@ -650,20 +650,24 @@ describe("Processes", () => {
     },
   );
 
-  it("ends a process only when its session is open again", async () => {
-    const { service, services, sessions, processes } = await listed({
-      "process/list": () => ({ processes: [] }),
-    });
+  it.each<[string, (processes: Processes) => Promise<void>]>([
+    ["process/stop", (processes) => processes.stop(process("p1"))],
+    ["process/signal", (processes) => processes.signal(process("p1"), "SIGINT")],
+  ])("asks a service that came back for %s when the session is open again", async (method, ask) => {
+    const known = session("s1");
+    const { service, services } = testService([
+      opening(),
+      { ...opening([known]), [method]: () => ({ process: process("p1") }) },
+    ]);
+    const sessions = new Sessions(service, new TestMemory(), () => [folder]);
+    const processes = new Processes(service, sessions);
     await sessions.openNew(folder);
     services[0]?.crash();
     await eventually(() => service.state.is === "waiting");
-    // The next service does not know how to stop; what it was asked for tells the rest.
-    await processes.stop(process("p1")).catch(() => undefined);
-    await processes.signal(process("p1"), "SIGINT").catch(() => undefined);
-    const asked = services[1]?.heard.map(({ method }) => method) ?? [];
-    expect(asked.indexOf("session/list")).toBeGreaterThan(0);
-    expect(asked.indexOf("process/stop")).toBeGreaterThan(asked.indexOf("session/list"));
-    expect(asked).toContain("process/signal");
+    await ask(processes);
+    const asked = services[1]?.heard.map((h) => h.method) ?? [];
+    expect(asked.indexOf("session/open")).toBeGreaterThan(0);
+    expect(asked.indexOf(method)).toBeGreaterThan(asked.indexOf("session/open"));
     await service.stop();
   });
 
