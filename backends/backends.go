@@ -153,7 +153,7 @@ const (
 	StateFailed       State = "failed"       // it will not come back
 )
 
-// StateChange tells that the environment's state is another one now.
+// StateChange tells that the environment's state has changed.
 type StateChange struct {
 	State State
 	Err   error // why, for StateDisconnected and StateFailed
@@ -246,6 +246,21 @@ type Check struct {
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail"`
 	Hint   string `json:"hint,omitempty"`
+}
+
+// NewCheck is what was found out about something: detail, or the error, with its hint.
+func NewCheck(name string, err error, detail string) Check {
+	if err == nil {
+		return Check{Name: name, OK: true, Detail: detail}
+	}
+	return Check{Name: name, Detail: err.Error(), Hint: tool.HintOf(err)}
+}
+
+// Add notes one more check, and returns whether it is good. Health is OK when all are.
+func (h *Health) Add(c Check) bool {
+	h.OK = c.OK && (h.OK || len(h.Checks) == 0)
+	h.Checks = append(h.Checks, c)
+	return c.OK
 }
 
 // PruneOptions bounds what Prune looks at.
