@@ -173,7 +173,7 @@ func Methods() []Method {
 		request(MethodArtifactSave, ArtifactSaveParams{}, Empty{}, "Writes an artifact to a file of the host."),
 		request(MethodArtifactDelete, ArtifactDeleteParams{}, Empty{}, "Removes an artifact."),
 		event(MethodArtifactPublished, ArtifactPublished{}, "An artifact was published."),
-		event(MethodArtifactChanged, Empty{}, "The list of artifacts is another one."),
+		event(MethodArtifactChanged, Empty{}, "The list of artifacts has changed."),
 
 		request(MethodJobRun, JobRunParams{}, JobRunResult{}, "Runs one command to its end and collects what it left."),
 		request(MethodCodeRun, CodeRunParams{}, CodeRunResult{}, "Runs a program that calls tools."),

@@ -84,8 +84,8 @@ type Resource struct {
 	Reason      string    `json:"reason"`
 }
 
-// ConfigChangedParams tells that the user's configuration file is another one
-// now: new sessions use it, others keep what they are bound to.
+// ConfigChangedParams tells that the user's configuration file has changed: new
+// sessions use it, others keep what they are bound to.
 type ConfigChangedParams struct {
 	// Problem is what is wrong with it; then no new session opens.
 	Problem string `json:"problem,omitzero"`

@@ -209,8 +209,8 @@ export interface CodeRunResult {
 }
 
 /**
- * ConfigChangedParams tells that the user's configuration file is another one
- * now: new sessions use it, others keep what they are bound to.
+ * ConfigChangedParams tells that the user's configuration file has changed: new
+ * sessions use it, others keep what they are bound to.
  */
 export interface ConfigChangedParams {
   /** problem is what is wrong with it; then no new session opens. */
@@ -1409,6 +1409,6 @@ export interface ServerNotifications {
   "process/output": ProcessOutputParams;
   /** An artifact was published. */
   "artifact/published": ArtifactPublished;
-  /** The list of artifacts is another one. */
+  /** The list of artifacts has changed. */
   "artifact/changed": Empty;
 }
