@@ -3,11 +3,10 @@
 package workspace
 
 import (
-	"errors"
 	"os"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 const (
@@ -27,7 +26,10 @@ func turn(parent *os.Root) (done func()) {
 		return func() {} // it can be written and not read
 	}
 	done = func() { _ = dir.Close() } // it was only locked, and the lock goes with it
-	free := func() bool { return !errors.Is(unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) }
+	free := func() bool {
+		taken, err := diskfile.TryLock(dir)
+		return taken || err != nil
+	}
 	if free() {
 		return done
 	}
