@@ -51,6 +51,15 @@ func (in *input) file() (*os.File, error) {
 	return f, nil
 }
 
+// open reports whether the input has not ended. It leaves the deadline alone, which
+// belongs to whoever writes.
+func (in *input) open() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	c, err := in.w.SyscallConn()
+	return err == nil && c.Control(func(uintptr) {}) == nil
+}
+
 // close ends the input; os.ErrClosed says that it had ended.
 func (in *input) close() error {
 	in.mu.Lock()
@@ -183,11 +192,7 @@ func (m *Manager) InputAvailable(_ context.Context, id string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if p.takesInput() != nil {
-		return false, nil
-	}
-	w, err := p.stdin.file()
-	return err == nil && w.SetWriteDeadline(time.Time{}) == nil, nil
+	return p.takesInput() == nil && p.stdin.open(), nil
 }
 
 // CloseStdin ends the process's input, also under a blocked Write; on a

@@ -4,9 +4,13 @@ package process
 
 import (
 	"bytes"
+	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -97,6 +101,42 @@ func TestKeyThatIsRead(t *testing.T) {
 	}
 	if got := all(t, m, p.ID); !strings.HasSuffix(got, " 61 62 03 64\r\n") {
 		t.Errorf("output is %q", got)
+	}
+}
+
+// A terminal of a system that does not send signals on request is as good as none: here
+// a pipe, of which nobody can ask that.
+func TestInterruptUnknownToTerminal(t *testing.T) {
+	m, _ := newTest(t)
+	p := start(t, m, untilSignalled)
+	see(t, m, p.ID, "ready")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if err := signalJob(w, p.PID, unix.SIGINT); err != nil {
+		t.Error(err)
+	}
+	if got := wait(t, m, p.ID); got.ExitCode != 9 {
+		t.Errorf("ended as %+v", got)
+	}
+}
+
+// To ask whether there is input takes nothing back of what ends a write.
+func TestInputAvailableUnderWrite(t *testing.T) {
+	m, _ := newTest(t)
+	p := startRequest(t, m, tool.StartRequest{Argv: []string{"sleep", "300"}, TTY: &tool.TTY{}})
+	term := m.listed[p.ID].stdin.w
+	if err := term.SetWriteDeadline(time.Unix(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	if open, err := m.InputAvailable(t.Context(), p.ID); err != nil || !open {
+		t.Errorf("available: %v, %v", open, err)
+	}
+	if _, err := term.Write([]byte("x")); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the write ends with %v", err)
 	}
 }
 

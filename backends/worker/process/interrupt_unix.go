@@ -3,6 +3,7 @@
 package process
 
 import (
+	"errors"
 	"os"
 	"syscall"
 
@@ -12,7 +13,8 @@ import (
 // signalJob sends the signal to the process group of the leader or, where it is one that a
 // terminal has a key for, to the group in the terminal's foreground, which is a shell's job
 // and not the shell; what was typed before it is dropped, as for the key. It is sent however
-// the terminal is set up, and is not held up by a process that does not read.
+// the terminal is set up, and is not held up by a process that does not read. Systems that
+// have no such request for terminals, as some sandboxes, send it to the leader's group.
 func signalJob(term *os.File, leader int, s syscall.Signal) error {
 	if term == nil || !hasKey(s) {
 		return signalGroup(leader, s)
@@ -24,8 +26,8 @@ func signalJob(term *os.File, leader int, s syscall.Signal) error {
 		}
 		sent = unix.IoctlSetInt(master, unix.TIOCSIG, int(s))
 	})
-	if err != nil {
-		// Closed: the process has left it and lives on, and nobody types there any more.
+	if err != nil || errors.Is(sent, unix.ENOTTY) || errors.Is(sent, unix.EINVAL) {
+		// Or closed: the process has left it and lives on, and nobody types there any more.
 		return signalGroup(leader, s)
 	}
 	return sent
