@@ -22,6 +22,7 @@ import (
 	"github.com/caisson-dev/caisson/backends/plugin"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/process"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 const (
@@ -232,7 +233,7 @@ func verify(file, sum string) error {
 	case !info.Mode().IsRegular() || info.Size() > tool.MaxPackSource:
 		return errors.New("it is not the file that was put there")
 	}
-	f, err := os.Open(file)
+	f, _, err := diskfile.Open(file)
 	if err != nil {
 		return err
 	}
