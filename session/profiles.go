@@ -57,10 +57,10 @@ func (m *Manager) CheckProfile(ctx context.Context, name string) (backends.Healt
 	started := m.o.Now()
 	var missing []backends.Check
 	if _, err := p.Environment(m.o.Environ()); err != nil {
-		missing = append(missing, failedCheck("variables", err))
+		missing = append(missing, backends.NewCheck("variables", err, ""))
 	}
 	if err := enforceable(p); err != nil {
-		missing = append(missing, failedCheck("configuration", err))
+		missing = append(missing, backends.NewCheck("configuration", err, ""))
 	}
 	h := backend.Check(ctx, p)
 	h.Checks = append(missing, h.Checks...)
@@ -69,15 +69,6 @@ func (m *Manager) CheckProfile(ctx context.Context, name string) (backends.Healt
 		h.Duration = max(m.o.Now().Sub(started), time.Nanosecond)
 	}
 	return h, nil
-}
-
-func failedCheck(name string, err error) backends.Check {
-	c := backends.Check{Name: name, Detail: err.Error()}
-	var e *tool.Error
-	if errors.As(err, &e) {
-		c.Hint = e.Hint
-	}
-	return c
 }
 
 // Backends says what this build can do and which backends are usable now.
@@ -94,8 +85,7 @@ func (m *Manager) Backends(ctx context.Context) []BackendInfo {
 		i.Built, i.Usable = true, true
 		if prober, ok := backend.(backends.Prober); ok {
 			if err := prober.Probe(ctx); err != nil {
-				c := failedCheck(kind, err)
-				i.Usable, i.Detail, i.Hint = false, c.Detail, c.Hint
+				i.Usable, i.Detail, i.Hint = false, err.Error(), tool.HintOf(err)
 			}
 		}
 		all = append(all, i)

@@ -2,35 +2,26 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/remote"
-	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // Check looks the program up, starts it, and has it refuse a request before
 // initialize, as everything that speaks the protocol does. Nothing is initialized:
 // that would make an environment.
-func (b *Backend) Check(ctx context.Context, p profile.Profile) backends.Health {
+func (b *Backend) Check(ctx context.Context, p profile.Profile) (h backends.Health) {
 	begun := time.Now()
-	h := backends.Health{OK: true}
+	defer func() { h.Duration = time.Since(begun) }()
 	report := func(name, detail string, err error) bool {
-		c := backends.Check{Name: name, OK: err == nil, Detail: detail}
-		if err != nil {
-			h.OK = false
-			c.Detail, c.Hint = err.Error(), "see the profile's command"
-			var e *tool.Error
-			if errors.As(err, &e) && e.Hint != "" {
-				c.Hint = e.Hint
-			}
+		c := backends.NewCheck(name, err, detail)
+		if !c.OK && c.Hint == "" {
+			c.Hint = "see the profile's command"
 		}
-		h.Checks = append(h.Checks, c)
-		h.Duration = time.Since(begun)
-		return err == nil
+		return h.Add(c)
 	}
 	path, err := find(p.Command)
 	if !report("program", "found "+path, err) {

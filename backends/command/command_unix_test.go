@@ -53,18 +53,10 @@ func open(t *testing.T, b backends.Binding, o Options) backends.Environment {
 	defer cancel()
 	e, err := New(o).Open(ctx, b, nil)
 	if err != nil {
-		t.Fatalf("open: %v (%s)", err, hintOf(err))
+		t.Fatalf("open: %v (%s)", err, tool.HintOf(err))
 	}
 	t.Cleanup(func() { _ = e.Detach(context.Background()) })
 	return e
-}
-
-func hintOf(err error) string {
-	var e *tool.Error
-	if errors.As(err, &e) {
-		return e.Hint
-	}
-	return ""
 }
 
 func call(ctx context.Context, e backends.Environment, name, arguments string) (string, error) {
@@ -163,7 +155,7 @@ func TestBadAdapters(t *testing.T) {
 					t.Errorf("%q does not say %q", err, words)
 				}
 			}
-			if hint := hintOf(err); hint == "" && test.kind == tool.BackendUnavailable {
+			if hint := tool.HintOf(err); hint == "" && test.kind == tool.BackendUnavailable {
 				t.Errorf("%v has no hint", err)
 			}
 			if took := time.Since(begun); took > 15*time.Second {

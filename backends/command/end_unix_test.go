@@ -29,7 +29,7 @@ func TestEnd(t *testing.T) {
 		t.Errorf("it said %q", l)
 	}
 	b.Provisioned = true
-	if _, err := New(Options{}).Open(t.Context(), b, nil); tool.KindOf(err) != tool.EnvironmentLost || hintOf(err) == "" {
+	if _, err := New(Options{}).Open(t.Context(), b, nil); tool.KindOf(err) != tool.EnvironmentLost || tool.HintOf(err) == "" {
 		t.Errorf("opened again: %v", err)
 	}
 }
@@ -87,7 +87,7 @@ func TestEndAfterLoss(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err := e.Shutdown(ctx)
-	if tool.KindOf(err) != tool.OutcomeUnknown || hintOf(err) == "" || !strings.Contains(err.Error(), "was killed") || strings.Contains(err.Error(), "connection") {
+	if tool.KindOf(err) != tool.OutcomeUnknown || tool.HintOf(err) == "" || !strings.Contains(err.Error(), "was killed") || strings.Contains(err.Error(), "connection") {
 		t.Errorf("ended with %v (%s)", err, tool.KindOf(err))
 	}
 }

@@ -78,7 +78,7 @@ func opened(t testing.TB, b *Backend, binding backends.Binding) backends.Environ
 	}
 	env, err := b.Open(t.Context(), binding, nil)
 	if err != nil {
-		t.Fatalf("%v (%s)", err, hintOf(err))
+		t.Fatalf("%v (%s)", err, tool.HintOf(err))
 	}
 	t.Cleanup(func() {
 		if err := env.Detach(testContext(t)); err != nil {
@@ -94,7 +94,7 @@ func call(t testing.TB, env backends.Environment, name string, arguments map[str
 	raw := must(json.Marshal(arguments))(t)
 	result, err := env.Call(t.Context(), tool.Request{ID: name, Name: name, Arguments: raw})
 	if err != nil {
-		t.Fatalf("%s: %v (%s)", name, err, hintOf(err))
+		t.Fatalf("%s: %v (%s)", name, err, tool.HintOf(err))
 	}
 	if result.IsError {
 		t.Fatalf("%s: %+v", name, result.Content)

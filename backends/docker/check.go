@@ -20,27 +20,11 @@ import (
 func (b *Backend) Check(ctx context.Context, p profile.Profile) backends.Health {
 	begun := time.Now()
 	var health backends.Health
-	add := func(name string, err error, detail string) bool {
-		health.Checks = append(health.Checks, step(name, err, detail))
-		return err == nil
-	}
-	b.check(ctx, p, add)
-	health.OK = !slices.ContainsFunc(health.Checks, func(c backends.Check) bool { return !c.OK })
+	b.check(ctx, p, func(name string, err error, detail string) bool {
+		return health.Add(backends.NewCheck(name, err, detail))
+	})
 	health.Duration = time.Since(begun)
 	return health
-}
-
-// step is one line of what was found.
-func step(name string, err error, detail string) backends.Check {
-	if err == nil {
-		return backends.Check{Name: name, OK: true, Detail: detail}
-	}
-	c := backends.Check{Name: name, Detail: err.Error()}
-	var failure *tool.Error
-	if errors.As(err, &failure) {
-		c.Hint = failure.Hint
-	}
-	return c
 }
 
 // check goes on for as long as add, told what was tried, says so.

@@ -105,8 +105,8 @@ func TestCheckPlatform(t *testing.T) {
 	for _, test := range tests {
 		d, i := daemonInfo{Platform: test.daemon}, imageInfo{Platform: test.image}
 		err := checkPlatform(profile.Profile{Image: "i"}, d, test.want, i)
-		if (err == nil) != (test.fails == "") || err != nil && (!strings.Contains(err.Error(), test.fails) || hintOf(err) == "") {
-			t.Errorf("%s: %v (%s)", test.name, err, hintOf(err))
+		if (err == nil) != (test.fails == "") || err != nil && (!strings.Contains(err.Error(), test.fails) || tool.HintOf(err) == "") {
+			t.Errorf("%s: %v (%s)", test.name, err, tool.HintOf(err))
 		}
 		if err == nil && workerArch(d, i) != test.worker {
 			t.Errorf("%s: the worker is for %s, want %s", test.name, workerArch(d, i), test.worker)

@@ -196,8 +196,8 @@ func TestCopyFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := h.Create(t.Context(), binding, nil)
-		if tool.KindOf(err) != tool.Unsupported || !strings.Contains(err.Error(), "2048 MiB") || !strings.Contains(hintOf(err), ".gitignore") {
-			t.Errorf("got %v (%s)", err, hintOf(err))
+		if tool.KindOf(err) != tool.Unsupported || !strings.Contains(err.Error(), "2048 MiB") || !strings.Contains(tool.HintOf(err), ".gitignore") {
+			t.Errorf("got %v (%s)", err, tool.HintOf(err))
 		}
 		nothing(t)
 	})

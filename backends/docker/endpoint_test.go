@@ -116,7 +116,7 @@ func TestUnknownContextNamesTheKnown(t *testing.T) {
 	writeContext(t, config, "far", `{"Name":"far","Endpoints":{"docker":{"Host":"ssh://me@far"}}}`)
 	c := chooser{getenv: func(name string) string { return map[string]string{"DOCKER_CONFIG": config}[name] }}
 	_, err := c.choose(profile.Profile{DockerContext: "fra"})
-	if hint := hintOf(err); !strings.Contains(hint, "default, far") {
+	if hint := tool.HintOf(err); !strings.Contains(hint, "default, far") {
 		t.Errorf("the hint is %q, want it to name the contexts", hint)
 	}
 }

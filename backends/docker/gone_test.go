@@ -34,8 +34,8 @@ func TestDaemonGoesAway(t *testing.T) {
 		if took := time.Since(begun); took > patience {
 			t.Errorf("it took %s", took)
 		}
-		if tool.KindOf(err) != tool.BackendUnavailable || !strings.Contains(err.Error(), way.host) || hintOf(err) == "" {
-			t.Errorf("got %v (%s)", err, hintOf(err))
+		if tool.KindOf(err) != tool.BackendUnavailable || !strings.Contains(err.Error(), way.host) || tool.HintOf(err) == "" {
+			t.Errorf("got %v (%s)", err, tool.HintOf(err))
 		}
 	}
 	way.mend()
@@ -64,8 +64,8 @@ func TestLostContainerSaysWhatToDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := h.Attach(t.Context(), binding)
-		if advised := strings.Contains(hintOf(err), "persistent: true"); tool.KindOf(err) != tool.EnvironmentLost || advised == persistent {
-			t.Errorf("persistent %v: %v (%s)", persistent, err, hintOf(err))
+		if advised := strings.Contains(tool.HintOf(err), "persistent: true"); tool.KindOf(err) != tool.EnvironmentLost || advised == persistent {
+			t.Errorf("persistent %v: %v (%s)", persistent, err, tool.HintOf(err))
 		}
 	}
 }
@@ -95,8 +95,8 @@ func TestRestartSaysWhatToDo(t *testing.T) {
 		}
 		found = must(h.engine.container(t.Context(), binding.Environment))(t)
 	}
-	if err := h.Attach(t.Context(), binding); err == nil || hintOf(err) == "" || tool.KindOf(err) != tool.BackendUnavailable {
-		t.Errorf("got %v (%s)", err, hintOf(err))
+	if err := h.Attach(t.Context(), binding); err == nil || tool.HintOf(err) == "" || tool.KindOf(err) != tool.BackendUnavailable {
+		t.Errorf("got %v (%s)", err, tool.HintOf(err))
 	}
 }
 

@@ -30,7 +30,7 @@ func created(t testing.TB, b *Backend, binding backends.Binding) (*host, backend
 		t.Fatal(err)
 	}
 	if err := h.Create(t.Context(), binding, func(step string) { t.Log(step) }); err != nil {
-		t.Fatalf("%v (%s)", err, hintOf(err))
+		t.Fatalf("%v (%s)", err, tool.HintOf(err))
 	}
 	return h, binding
 }
@@ -182,7 +182,7 @@ func TestCreateFailures(t *testing.T) {
 			if err == nil || tool.KindOf(err) != test.kind || !strings.Contains(err.Error(), test.fails) {
 				t.Errorf("got %v (%s), want %s with %q", err, tool.KindOf(err), test.kind, test.fails)
 			}
-			if hint := hintOf(err); !strings.Contains(hint, test.hint) {
+			if hint := tool.HintOf(err); !strings.Contains(hint, test.hint) {
 				t.Errorf("the hint is %q, want %q", hint, test.hint)
 			}
 			if got := left(t, binding.Store); len(got) > 0 {

@@ -178,8 +178,8 @@ func TestStoppedStaysStopped(t *testing.T) {
 	h, binding := created(t, b, binding)
 	dockertest.Docker(t, "kill", binding.Environment)
 	binding.Provisioned, binding.OnlyRunning = true, true
-	if err := h.Attach(t.Context(), binding); !errors.Is(err, backends.ErrStopped) || hintOf(err) == "" {
-		t.Errorf("got %v (%s)", err, hintOf(err))
+	if err := h.Attach(t.Context(), binding); !errors.Is(err, backends.ErrStopped) || tool.HintOf(err) == "" {
+		t.Errorf("got %v (%s)", err, tool.HintOf(err))
 	}
 	if got := dockertest.Docker(t, "inspect", "-f", "{{.State.Running}}", binding.Environment); strings.TrimSpace(got) != "false" {
 		t.Errorf("it runs: %s", got)

@@ -170,14 +170,6 @@ func must[T any](v T, err error) func(testing.TB) T {
 	}
 }
 
-func hintOf(err error) string {
-	var e *tool.Error
-	if errors.As(err, &e) {
-		return e.Hint
-	}
-	return ""
-}
-
 // testContext outlives the test, for what is done by its Cleanup too, and ends
 // before the test binary does.
 func testContext(t testing.TB) context.Context {

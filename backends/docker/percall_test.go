@@ -106,13 +106,13 @@ func TestPerCallHasNoBackground(t *testing.T) {
 		"process": `{"action":"list"}`, "bash": `{"command":"sleep 9","run_in_background":true}`,
 	} {
 		_, err := env.Call(t.Context(), tool.Request{Name: name, Arguments: json.RawMessage(arguments)})
-		if tool.KindOf(err) != tool.Unsupported || !strings.Contains(hintOf(err), "per_session") {
-			t.Errorf("%s: %v (%s)", name, err, hintOf(err))
+		if tool.KindOf(err) != tool.Unsupported || !strings.Contains(tool.HintOf(err), "per_session") {
+			t.Errorf("%s: %v (%s)", name, err, tool.HintOf(err))
 		}
 	}
 	_, err := env.Processes().Start(t.Context(), tool.StartRequest{OperationID: "o", Command: "sleep 9"})
-	if tool.KindOf(err) != tool.Unsupported || !strings.Contains(hintOf(err), "per_session") {
-		t.Errorf("process/start: %v (%s)", err, hintOf(err))
+	if tool.KindOf(err) != tool.Unsupported || !strings.Contains(tool.HintOf(err), "per_session") {
+		t.Errorf("process/start: %v (%s)", err, tool.HintOf(err))
 	}
 	if list, err := env.Processes().List(t.Context()); len(list) > 0 || err != nil {
 		t.Errorf("process/list: %v, %v", list, err)
@@ -161,7 +161,7 @@ func TestPerCallEnds(t *testing.T) {
 	t.Run("timeout", func(t *testing.T) {
 		// Whether it is over before the command begins or after.
 		_, err := env.Call(t.Context(), tool.Request{Name: "bash", Timeout: time.Second, Arguments: json.RawMessage(`{"command":"sleep 600"}`)})
-		if tool.KindOf(err) != tool.Timeout || hintOf(err) == "" {
+		if tool.KindOf(err) != tool.Timeout || tool.HintOf(err) == "" {
 			t.Errorf("got %v", err)
 		}
 		gone(t, binding)
@@ -386,8 +386,8 @@ func TestPerCallWithoutVariables(t *testing.T) {
 	env := opened(t, b, binding)
 	call(t, env, "write_file", map[string]any{"path": "f", "content": "x"})
 	_, err := env.Call(t.Context(), tool.Request{Name: "bash", Arguments: json.RawMessage(`{"command":"true"}`)})
-	if tool.KindOf(err) != tool.ConfigInvalid || !strings.Contains(hintOf(err), "TOKEN") {
-		t.Errorf("got %v (%s)", err, hintOf(err))
+	if tool.KindOf(err) != tool.ConfigInvalid || !strings.Contains(tool.HintOf(err), "TOKEN") {
+		t.Errorf("got %v (%s)", err, tool.HintOf(err))
 	}
 }
 

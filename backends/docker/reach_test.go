@@ -93,8 +93,8 @@ func TestThroughTLS(t *testing.T) {
 		if err == nil {
 			err = h.Create(t.Context(), binding, nil)
 		}
-		if err == nil || !strings.Contains(err.Error(), address) || !strings.Contains(hintOf(err), hint) {
-			t.Errorf("%s: got %v (%s)", name, err, hintOf(err))
+		if err == nil || !strings.Contains(err.Error(), address) || !strings.Contains(tool.HintOf(err), hint) {
+			t.Errorf("%s: got %v (%s)", name, err, tool.HintOf(err))
 		}
 	}
 	env = map[string]string{}

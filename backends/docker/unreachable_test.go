@@ -112,8 +112,8 @@ func TestUnreachable(t *testing.T) {
 				!strings.Contains(err.Error(), test.host) || !strings.Contains(err.Error(), test.fails) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want it to name %s and %q", err, test.host, test.fails)
 			}
-			if !strings.Contains(hintOf(err), test.hint) {
-				t.Errorf("the hint is %q, want %q", hintOf(err), test.hint)
+			if !strings.Contains(tool.HintOf(err), test.hint) {
+				t.Errorf("the hint is %q, want %q", tool.HintOf(err), test.hint)
 			}
 			if err := b.Remove(t.Context(), binding); tool.KindOf(err) != tool.BackendUnavailable {
 				t.Errorf("removing: %v", err)
@@ -159,7 +159,7 @@ func TestDialTakesTooLong(t *testing.T) {
 	_, container := e.container(t.Context(), "c")
 	_, exec := e.exec(t.Context(), "c", []string{"x"})
 	for _, err := range []error{hello, container, exec} {
-		if tool.KindOf(err) != tool.BackendUnavailable || !strings.Contains(err.Error(), host) || hintOf(err) == "" {
+		if tool.KindOf(err) != tool.BackendUnavailable || !strings.Contains(err.Error(), host) || tool.HintOf(err) == "" {
 			t.Errorf("got %v (%s)", err, tool.KindOf(err))
 		}
 	}
@@ -181,7 +181,7 @@ func TestUnreachableThroughSSH(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "No route to host") || !strings.Contains(err.Error(), "ssh://me@box") {
 		t.Errorf("got %v", err)
 	}
-	if hint := hintOf(err); hint != "try: ssh me@box docker version" {
+	if hint := tool.HintOf(err); hint != "try: ssh me@box docker version" {
 		t.Errorf("the hint is %q", hint)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/docker/dockertest"
+	"github.com/caisson-dev/caisson/backends/tool"
 )
 
 // variant is a program of its own content, so that its volume is no other
@@ -283,7 +284,7 @@ func TestProgramForAnotherCPU(t *testing.T) {
 	if after := must(s.find("riscv64"))(t); after.Sum == before.Sum {
 		t.Error("the hash of a replaced program was not made anew")
 	}
-	if _, err := s.find("mips64"); err == nil || !strings.Contains(hintOf(err), "caisson-linux-mips64") {
-		t.Errorf("got %v (%s)", err, hintOf(err))
+	if _, err := s.find("mips64"); err == nil || !strings.Contains(tool.HintOf(err), "caisson-linux-mips64") {
+		t.Errorf("got %v (%s)", err, tool.HintOf(err))
 	}
 }

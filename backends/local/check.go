@@ -20,15 +20,15 @@ import (
 // that is started as the worker, and the login environment.
 func (b *Backend) Check(_ context.Context, p profile.Profile) backends.Health {
 	began := time.Now()
-	h := backends.Health{OK: true, Checks: []backends.Check{
+	var h backends.Health
+	for _, c := range []backends.Check{
 		checkPlatform(),
 		checkShell(p),
 		checkConfinement(p),
 		b.checkProgram(),
 		b.checkLogin(),
-	}}
-	for _, c := range h.Checks {
-		h.OK = h.OK && c.OK
+	} {
+		h.Add(c)
 	}
 	h.Duration = time.Since(began)
 	return h
@@ -46,11 +46,7 @@ func noCommands(system string) error {
 }
 
 func checkPlatform() backends.Check {
-	c := backends.Check{Name: "platform", OK: true, Detail: runtime.GOOS + "/" + runtime.GOARCH}
-	if err := errNoCommands(); err != nil {
-		c.OK, c.Detail, c.Hint = false, err.Error(), hintOf(err)
-	}
-	return c
+	return backends.NewCheck("platform", errNoCommands(), runtime.GOOS+"/"+runtime.GOARCH)
 }
 
 func checkShell(p profile.Profile) backends.Check {
@@ -72,28 +68,19 @@ func checkShell(p profile.Profile) backends.Check {
 }
 
 func checkConfinement(p profile.Profile) backends.Check {
-	c := backends.Check{Name: "confinement", OK: true}
+	const name = "confinement"
 	if !p.Confined() {
-		c.Detail = "not used: the profile lets commands write everywhere"
-		return c
-	}
-	fail := func(err error) backends.Check {
-		c.OK, c.Detail, c.Hint = false, err.Error(), hintOf(err)
-		return c
+		return backends.NewCheck(name, nil, "not used: the profile lets commands write everywhere")
 	}
 	dir, err := os.MkdirTemp("", "caisson-check-")
-	if err != nil {
-		return fail(err)
+	if err == nil {
+		err = errors.Join(confine.Prove(dir), os.RemoveAll(dir))
 	}
-	if err := errors.Join(confine.Prove(dir), os.RemoveAll(dir)); err != nil {
-		return fail(err)
+	abi := 0
+	if err == nil {
+		abi, err = confine.ABI()
 	}
-	abi, err := confine.ABI()
-	if err != nil {
-		return fail(err)
-	}
-	c.Detail = fmt.Sprintf("Landlock ABI %d: a write outside was refused", abi)
-	return c
+	return backends.NewCheck(name, err, fmt.Sprintf("Landlock ABI %d: a write outside was refused", abi))
 }
 
 func (b *Backend) checkProgram() backends.Check {
@@ -128,12 +115,4 @@ func (b *Backend) checkLogin() backends.Check {
 		c.Hint = "look at what the shell's startup files do; " + loginMarker + " is set while they run for this"
 	}
 	return c
-}
-
-func hintOf(err error) string {
-	var e *tool.Error
-	if errors.As(err, &e) {
-		return e.Hint
-	}
-	return ""
 }

@@ -14,7 +14,7 @@ func TestNoCommands(t *testing.T) {
 	if tool.KindOf(err) != tool.Unsupported {
 		t.Errorf("its kind is %s", tool.KindOf(err))
 	}
-	if hint := hintOf(err); !strings.Contains(err.Error(), "Windows") || !strings.Contains(hint, "docker") || !strings.Contains(hint, "file and search tools work") {
+	if hint := tool.HintOf(err); !strings.Contains(err.Error(), "Windows") || !strings.Contains(hint, "docker") || !strings.Contains(hint, "file and search tools work") {
 		t.Errorf("it says %v, %s", err, hint)
 	}
 	for _, system := range []string{"linux", "darwin"} {

@@ -142,7 +142,7 @@ func TestResultsThatAreNone(t *testing.T) {
 			e := open(t, f, binding(), Options{})
 			_, err := e.Call(t.Context(), tool.Request{Name: "bash"})
 			wantKind(t, err, tool.ProtocolMismatch)
-			if hintOf(err) == "" {
+			if tool.HintOf(err) == "" {
 				t.Errorf("%v says nothing about what to do", err)
 			}
 		})

@@ -81,7 +81,7 @@ func TestProgramsThatCannotRun(t *testing.T) {
 	e := open(t, f, binding(), Options{})
 	_, err := e.RunCode(t.Context(), backends.CodeRequest{Code: "x"})
 	wantKind(t, err, tool.Unsupported)
-	if hintOf(err) == "" {
+	if tool.HintOf(err) == "" {
 		t.Errorf("no hint: %v", err)
 	}
 	_, err = e.RunCode(t.Context(), backends.CodeRequest{Code: "x", Mode: tool.Unconfined})

@@ -208,7 +208,7 @@ func spent(ctx, budget context.Context, err error) error {
 	case budget.Err() != nil:
 		return &tool.Error{
 			Kind: tool.BackendUnavailable, Message: "could not connect in time: " + err.Error(),
-			Hint: hintOf(err), Retryable: true, Err: err,
+			Hint: tool.HintOf(err), Retryable: true, Err: err,
 		}
 	default:
 		return err
@@ -218,15 +218,6 @@ func spent(ctx, budget context.Context, err error) error {
 func retryable(err error) bool {
 	var e *tool.Error
 	return errors.As(err, &e) && e.Retryable
-}
-
-// hintOf is the hint of the [tool.Error] in err's chain, if there is one.
-func hintOf(err error) string {
-	var e *tool.Error
-	if errors.As(err, &e) {
-		return e.Hint
-	}
-	return ""
 }
 
 // disconnected notes that a connect failed, for good or for now.

@@ -219,7 +219,7 @@ func TestEngineIsAway(t *testing.T) {
 	for range 2 {
 		_, err := e.Call(t.Context(), tool.Request{Name: "bash"})
 		wantKind(t, err, tool.BackendUnavailable)
-		if !strings.Contains(err.Error(), "cannot reach the engine") || hintOf(err) != "start it" || !retryable(err) {
+		if !strings.Contains(err.Error(), "cannot reach the engine") || tool.HintOf(err) != "start it" || !retryable(err) {
 			t.Errorf("%+v", err)
 		}
 	}
@@ -401,14 +401,14 @@ func TestShutdown(t *testing.T) {
 			b.Profile.ShutdownTimeout = 30 * time.Millisecond
 			err := open(t, f, b, Options{}).Shutdown(t.Context())
 			wantKind(t, err, tool.OutcomeUnknown)
-			if !strings.Contains(err.Error(), "may still run") || !strings.Contains(hintOf(err), "nothing was removed") {
-				t.Errorf("%v (%s)", err, hintOf(err))
+			if !strings.Contains(err.Error(), "may still run") || !strings.Contains(tool.HintOf(err), "nothing was removed") {
+				t.Errorf("%v (%s)", err, tool.HintOf(err))
 			}
 			// One that forgets has removed something by then.
 			f.caps = append([]string{wire.CapForget}, ourCaps...)
 			err = open(t, f, b, Options{}).Forget(t.Context())
 			wantKind(t, err, tool.OutcomeUnknown)
-			if said := err.Error() + hintOf(err); !strings.Contains(said, "30.03s") || strings.Contains(said, "may still run") || strings.Contains(said, "nothing was removed") {
+			if said := err.Error() + tool.HintOf(err); !strings.Contains(said, "30.03s") || strings.Contains(said, "may still run") || strings.Contains(said, "nothing was removed") {
 				t.Error(said)
 			}
 		})
@@ -470,8 +470,8 @@ func TestShutdown(t *testing.T) {
 			reach(t, events, backends.StateDisconnected)
 			err := e.Shutdown(t.Context())
 			wantKind(t, err, tool.Timeout)
-			if !strings.Contains(err.Error(), "30ms") || !strings.Contains(hintOf(err), "nothing was removed") {
-				t.Errorf("%v (%s)", err, hintOf(err))
+			if !strings.Contains(err.Error(), "30ms") || !strings.Contains(tool.HintOf(err), "nothing was removed") {
+				t.Errorf("%v (%s)", err, tool.HintOf(err))
 			}
 		})
 	})

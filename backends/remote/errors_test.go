@@ -19,8 +19,8 @@ func TestErrorsAsShown(t *testing.T) {
 	check := func(err error, kind tool.Kind, want int) {
 		t.Helper()
 		wantKind(t, err, kind)
-		if strings.Count(err.Error(), said) != want || strings.Contains(err.Error(), "secret") || strings.Contains(hintOf(err), "secret") {
-			t.Errorf("%v (%s)", err, hintOf(err))
+		if strings.Count(err.Error(), said) != want || strings.Contains(err.Error(), "secret") || strings.Contains(tool.HintOf(err), "secret") {
+			t.Errorf("%v (%s)", err, tool.HintOf(err))
 		}
 	}
 	mute := func(ctx context.Context, _ *wire.Request) (wire.Response, error) {

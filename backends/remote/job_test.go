@@ -68,7 +68,7 @@ func TestJobsThatCannotRun(t *testing.T) {
 		e := open(t, f, binding(), Options{})
 		_, err := e.RunJob(t.Context(), backends.JobRequest{Argv: []string{"a"}})
 		wantKind(t, err, tool.Unsupported)
-		if hintOf(err) == "" {
+		if tool.HintOf(err) == "" {
 			t.Errorf("no hint: %v", err)
 		}
 		if len(f.requests) != 0 {

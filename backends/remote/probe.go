@@ -29,7 +29,7 @@ func Probe(ctx context.Context, stream Stream) error {
 		if errors.Is(lost, io.EOF) {
 			lost = errors.New("it closed its output")
 		}
-		err = tool.Errorf(tool.BackendUnavailable, "it does not speak the protocol: %w", lost).WithHint("%s", hintOf(lost))
+		err = tool.Errorf(tool.BackendUnavailable, "it does not speak the protocol: %w", lost).WithHint("%s", tool.HintOf(lost))
 	}
 	return stream.told(err, true)
 }

@@ -101,15 +101,15 @@ func TestAccounts(t *testing.T) {
 			}
 			return
 		}
-		if !strings.Contains(err.Error()+hintOf(err), "full") {
-			t.Errorf("%v (%s)", err, hintOf(err))
+		if !strings.Contains(err.Error()+tool.HintOf(err), "full") {
+			t.Errorf("%v (%s)", err, tool.HintOf(err))
 		}
 	})
 	for kind, want := range map[string]string{"nologin": "not available", "restricted": "restricted"} {
 		t.Run(kind, func(t *testing.T) {
 			_, err := newBackend(t).Open(t.Context(), bindingOf(t, account(t, a, kind, "/var/tmp")), nil)
-			if tool.KindOf(err) != tool.BackendUnavailable || !strings.Contains(err.Error(), want) || !strings.Contains(hintOf(err), "login shell") {
-				t.Errorf("%v (%s)", err, hintOf(err))
+			if tool.KindOf(err) != tool.BackendUnavailable || !strings.Contains(err.Error(), want) || !strings.Contains(tool.HintOf(err), "login shell") {
+				t.Errorf("%v (%s)", err, tool.HintOf(err))
 			}
 		})
 	}

@@ -2,9 +2,7 @@ package ssh
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -22,28 +20,14 @@ func (b *Backend) Check(ctx context.Context, p profile.Profile) backends.Health 
 	defer cancel()
 	var health backends.Health
 	b.check(ctx, p, func(name string, err error, detail string) bool {
-		health.Checks = append(health.Checks, step(name, err, detail))
-		return err == nil
+		c := backends.NewCheck(name, err, detail)
+		if !c.OK && c.Hint == "" {
+			c.Hint = "try: ssh with the profile's host, and see what it says"
+		}
+		return health.Add(c)
 	})
-	health.OK = !slices.ContainsFunc(health.Checks, func(c backends.Check) bool { return !c.OK })
 	health.Duration = time.Since(begun)
 	return health
-}
-
-// step is one line of what was found.
-func step(name string, err error, detail string) backends.Check {
-	if err == nil {
-		return backends.Check{Name: name, OK: true, Detail: detail}
-	}
-	c := backends.Check{Name: name, Detail: err.Error()}
-	var failure *tool.Error
-	if errors.As(err, &failure) {
-		c.Hint = failure.Hint
-	}
-	if c.Hint == "" {
-		c.Hint = "try: ssh with the profile's host, and see what it says"
-	}
-	return c
 }
 
 // check goes on for as long as add, told what was tried, says so.

@@ -153,7 +153,7 @@ func open(t testing.TB, b *Backend, binding *backends.Binding) backends.Environm
 	t.Helper()
 	env, err := b.Open(testContext(t), *binding, nil)
 	if err != nil {
-		t.Fatalf("%v (%s)", err, hintOf(err))
+		t.Fatalf("%v (%s)", err, tool.HintOf(err))
 	}
 	binding.Provisioned = true
 	t.Cleanup(func() {
@@ -180,7 +180,7 @@ func bash(t testing.TB, env backends.Environment, line string) string {
 	t.Helper()
 	result, err := call(t, env, "bash", map[string]any{"command": line})
 	if err != nil {
-		t.Fatalf("%s: %v (%s)", line, err, hintOf(err))
+		t.Fatalf("%s: %v (%s)", line, err, tool.HintOf(err))
 	}
 	var ran struct {
 		ExitCode int    `json:"exit_code"`
@@ -262,14 +262,6 @@ func privateDir(t testing.TB) string {
 		}
 	})
 	return dir
-}
-
-func hintOf(err error) string {
-	var e *tool.Error
-	if errors.As(err, &e) {
-		return e.Hint
-	}
-	return ""
 }
 
 // testContext outlives the test, for what is done by its Cleanup too, and ends

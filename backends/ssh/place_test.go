@@ -244,10 +244,10 @@ func refused(t *testing.T, box *box, kind tool.Kind, change func(*backends.Bindi
 	if err == nil {
 		t.Fatal(env.Detach(testContext(t)), "it was opened")
 	}
-	if tool.KindOf(err) != kind || hintOf(err) == "" {
-		t.Errorf("%s: %v (%s); want %s", tool.KindOf(err), err, hintOf(err), kind)
+	if tool.KindOf(err) != kind || tool.HintOf(err) == "" {
+		t.Errorf("%s: %v (%s); want %s", tool.KindOf(err), err, tool.HintOf(err), kind)
 	}
-	return err.Error() + " (" + hintOf(err) + ")"
+	return err.Error() + " (" + tool.HintOf(err) + ")"
 }
 
 // An account that cannot run the worker, or anything, is told from a disk that does

@@ -120,6 +120,15 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
+// HintOf is the hint of the [Error] in err's chain, "" where there is none.
+func HintOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Hint
+	}
+	return ""
+}
+
 // EndKind is the kind of an error that says that ctx has ended: the kind of its
 // cause where that is an [Error], [Timeout] after a deadline, whatever cause that
 // has, and [Cancelled] else.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
-	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/confine"
 )
 
@@ -34,15 +33,15 @@ var smallest = []byte("\x00asm\x01\x00\x00\x00" +
 func (b *Backend) Check(ctx context.Context, p profile.Profile) backends.Health {
 	began := time.Now()
 	engine, cache := b.checkEngine(ctx, p)
-	h := backends.Health{OK: true, Checks: []backends.Check{checkPlatform(), engine, checkConfinement(), cache}}
+	var h backends.Health
+	for _, c := range []backends.Check{checkPlatform(), engine, checkConfinement(), cache} {
+		h.Add(c)
+	}
 	for _, o := range p.Preopens {
-		h.Checks = append(h.Checks, checkDirectory(o))
+		h.Add(checkDirectory(o))
 	}
 	for _, m := range p.Modules {
-		h.Checks = append(h.Checks, checkModule(m))
-	}
-	for _, c := range h.Checks {
-		h.OK = h.OK && c.OK
+		h.Add(checkModule(m))
 	}
 	h.Duration = time.Since(began)
 	return h
@@ -77,16 +76,13 @@ func checkConfinement() backends.Check {
 // checkEngine starts an engine and runs the smallest module in it, within the
 // profile's limits.
 func (b *Backend) checkEngine(ctx context.Context, p profile.Profile) (engine, cache backends.Check) {
-	engine = backends.Check{Name: "engine"}
 	cache = backends.Check{Name: "cache", OK: true, Detail: "nothing is kept"}
 	p.Preopens = nil
 	result, problem, err := b.tryEngine(ctx, p)
-	if err != nil {
-		engine.Detail, engine.Hint = err.Error(), hintOf(err)
+	engine = backends.NewCheck("engine", err, fmt.Sprintf("a module was compiled and ran, and left %d of %d fuel", result.FuelRemaining, p.MaxFuel))
+	if !engine.OK {
 		return engine, cache
 	}
-	engine.OK = true
-	engine.Detail = fmt.Sprintf("a module was compiled and ran, and left %d of %d fuel", result.FuelRemaining, p.MaxFuel)
 	switch {
 	case problem != "":
 		cache.Detail = problem
@@ -142,15 +138,6 @@ func checkModule(m string) backends.Check {
 		return c // whether it is registered is not the profile's matter
 	}
 	var h hashes
-	if _, err := h.of(m); err != nil {
-		c.OK, c.Detail, c.Hint = false, err.Error(), hintOf(err)
-	}
-	return c
-}
-
-func hintOf(err error) string {
-	if e, ok := errors.AsType[*tool.Error](err); ok {
-		return e.Hint
-	}
-	return ""
+	_, err := h.of(m)
+	return backends.NewCheck(c.Name, err, m)
 }

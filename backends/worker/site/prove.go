@@ -70,9 +70,5 @@ func text(err error) wire.ErrorText {
 	if err == nil {
 		return wire.ErrorText{}
 	}
-	t := wire.ErrorText{Error: err.Error()}
-	if e := (*tool.Error)(nil); errors.As(err, &e) {
-		t.Hint = e.Hint
-	}
-	return t
+	return wire.ErrorText{Error: err.Error(), Hint: tool.HintOf(err)}
 }
