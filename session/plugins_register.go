@@ -200,7 +200,7 @@ func (s *live) releasePlugins(ctx context.Context) {
 func (m *Manager) configured(ctx context.Context, c *config.Config, p config.Plugin) (plugins.Plugin, error) {
 	bound := plugins.Plugin{Name: p.Name, Profile: p.Profile, Source: p.WASM}
 	var err error
-	if sum, is := cutDigest(p.WASM); is {
+	if sum, is := profile.CutDigest(p.WASM); is {
 		bound.SHA256, bound.Source = sum, ""
 		_, err = m.o.Plugins.Blob(sum)
 	} else {
@@ -213,15 +213,6 @@ func (m *Manager) configured(ctx context.Context, c *config.Config, p config.Plu
 		return bound, ofTool(p.Name, err)
 	}
 	return bound, nil
-}
-
-// cutDigest takes the hash out of "sha256:" and 64 hex digits.
-func cutDigest(s string) (string, bool) {
-	const prefix = "sha256:"
-	if len(s) == len(prefix)+64 && s[:len(prefix)] == prefix {
-		return s[len(prefix):], true
-	}
-	return "", false
 }
 
 // ofTool says which of the configured tools an error is about; "" is several of them,

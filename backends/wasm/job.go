@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
+	"github.com/caisson-dev/caisson/backends/profile"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/wasm/engine"
 	"github.com/caisson-dev/caisson/backends/worker/job"
@@ -240,4 +241,7 @@ func (e *environment) module(name string) (string, error) {
 }
 
 // isDigest reports whether a module is named by its content.
-func isDigest(m string) bool { return strings.HasPrefix(m, "sha256:") }
+func isDigest(m string) bool {
+	_, is := profile.CutDigest(m)
+	return is
+}

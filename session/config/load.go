@@ -298,7 +298,7 @@ func (l *loader) tools(t *tools) {
 	for i, p := range t.Plugins {
 		path := at("tools", "plugins", strconv.Itoa(i))
 		named(p.Name, append(slices.Clone(path), "name"))
-		if !isDigest(p.WASM) && !filepath.IsAbs(p.WASM) {
+		if _, digest := profile.CutDigest(p.WASM); !digest && !filepath.IsAbs(p.WASM) {
 			l.fail(append(slices.Clone(path), "wasm"), `must be an absolute path or "sha256:" and 64 hex digits, not %q`, p.WASM)
 		}
 		if p.Profile != "" {
@@ -336,11 +336,6 @@ func (l *loader) pluginProfile(name string, path profile.Path) {
 	if p, ok := l.c.Profile(name); ok && p.Backend != profile.WASM {
 		l.fail(path, "the profile %q is for %s, and a plugin needs one for wasm", name, p.Backend)
 	}
-}
-
-func isDigest(s string) bool {
-	hex, ok := strings.CutPrefix(s, "sha256:")
-	return ok && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
 func (l *loader) artifacts(a *artifacts) {

@@ -178,7 +178,7 @@ func (s *Store) locked(ctx context.Context, work func() error) (err error) {
 // Blob is the file of a module or source. One that is not there is
 // [tool.EnvironmentLost]: whoever needs it had it once.
 func (s *Store) Blob(sum string) (string, error) {
-	if !isSum(sum) {
+	if !profile.IsSum(sum) {
 		return "", tool.Errorf(tool.Internal, "%q is not a SHA-256", sum)
 	}
 	info, err := os.Lstat(s.blob(sum))
@@ -202,8 +202,6 @@ func (s *Store) Hold(ctx context.Context, sum string) error {
 		return os.Chtimes(file, time.Time{}, s.now())
 	})
 }
-
-func isSum(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }
 
 // Register makes p, whose module is in the store, one of the registered ones,
 // instead of one of the same name. A tool that another one has already is
@@ -284,7 +282,7 @@ func (s *Store) load(name string) (Plugin, error) {
 	if err := readJSON(s.record(name), &r); err != nil {
 		return r.Plugin, err
 	}
-	if r.Format != format || r.Name != name || !isSum(r.SHA256) {
+	if r.Format != format || r.Name != name || !profile.IsSum(r.SHA256) {
 		return r.Plugin, s.foreign(s.record(name), errors.New("it is not a record of this version"))
 	}
 	tools, err := s.listing(r.SHA256)
