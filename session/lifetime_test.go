@@ -7,11 +7,36 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/session"
 )
+
+// What cannot be ended in order because the environment's disk is full is ended by its
+// removal, which makes room. One that stays is not passed for ended.
+func TestEndOnFullDisk(t *testing.T) {
+	r := newRig(t)
+	s := r.start()
+	full := tool.Errorf(tool.Internal, "write the record: %w", syscall.ENOSPC)
+	for name, end := range map[string]func(id string) error{
+		"close":  func(id string) error { _, err := s.Close(t.Context(), id); return err },
+		"delete": func(id string) error { _, err := s.Delete(t.Context(), id, false); return err },
+	} {
+		for _, kept := range []bool{false, true} {
+			v := s.open(session.OpenRequest{Workspace: r.folder, Profile: map[bool]string{false: "box", true: "both"}[kept]})
+			if kept {
+				s.open(session.OpenRequest{Workspace: r.folder, Profile: "both"})
+			}
+			r.world.set(func() { r.world.shutdownErr = full })
+			if err := end(v.ID); (err == nil) == kept || r.world.has(v.EnvironmentID) != kept {
+				t.Errorf("%s, kept %t: %v, there %t", name, kept, err, r.world.has(v.EnvironmentID))
+			}
+			r.world.set(func() { r.world.shutdownErr = nil })
+		}
+	}
+}
 
 // What is kept, and when it goes: the table of the documentation.
 func TestLifetimes(t *testing.T) {

@@ -195,7 +195,12 @@ func (p *place) endPart(ctx context.Context, env backends.Environment, b backend
 		}
 	}
 	if env != nil {
-		if err := p.shut(ctx, env, kept && how.forget); err != nil {
+		switch err := p.shut(ctx, env, kept && how.forget); {
+		case err == nil:
+		case !kept && tool.IsDiskFull(err):
+			// Its removal, which makes room, ends what runs there too, or fails.
+			p.detach(ctx)
+		default:
 			return err
 		}
 	}

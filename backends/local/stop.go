@@ -49,8 +49,7 @@ func (b *Backend) stopWorker(ctx context.Context, at backends.Binding, then func
 		return tool.Errorf(tool.Internal, "the local worker does not end: %w", err).
 			WithHint("try again, in some seconds if its socket in %s was removed, since it makes another one there; or end that process. Its state is kept in %s", filepath.Dir(workerOptions(at).Listen), state).WithDisk(state)
 	}
-	_, err = process.Settle(ctx, state, at.Session)
-	if err != nil {
+	if err = process.End(ctx, state, at.Session); err != nil {
 		err = fmt.Errorf("end what the local worker left behind: %w", err) // which keeps its kind and hint
 	} else if err = os.Remove(workerOptions(at).Listen); errors.Is(err, fs.ErrNotExist) {
 		err = nil // a worker that was killed leaves its socket, others do not

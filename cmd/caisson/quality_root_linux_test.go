@@ -161,7 +161,41 @@ func testFullStateOfCommands(t *testing.T) {
 		t.Errorf("delete: %v", explain(err))
 	}
 	set(func() error { return os.Remove(filler) })
-	s.open("", "third").sh("true")
+
+	// It has died, and what it ran is more than there is room to say the end of.
+	const many = 20
+	for id, end := range map[string]func(w *work, id string) error{
+		"third": func(w *work, id string) error {
+			_, err := w.SessionDelete(w.ctx(), protocol.SessionDeleteParams{SessionID: id})
+			return err
+		},
+		"fourth": func(w *work, id string) error {
+			_, err := w.SessionClose(w.ctx(), protocol.SessionParams{SessionID: id})
+			return err
+		},
+	} {
+		w := s.open("", id)
+		pids := make([]int, many)
+		for i := range pids {
+			pids[i] = w.background("exec sleep 1000").PID
+		}
+		set(func() error { return fill(filler) })
+		worker := p.worker()
+		if err := syscall.Kill(worker, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		p.until("the worker's end", func() bool { return !running(worker) })
+		if err := end(w, id); err != nil {
+			t.Errorf("the end of the %s: %v", id, explain(err))
+		}
+		for _, pid := range pids {
+			if running(pid) {
+				t.Errorf("the process %d of the %s runs on", pid, id)
+			}
+		}
+		set(func() error { return os.Remove(filler) })
+	}
+	s.open("", "fifth").sh("true")
 }
 
 // fill writes a file until nothing more fits.

@@ -138,7 +138,7 @@ func endWorker(ctx context.Context, p wire.SitePlace, session string) error {
 			return fmt.Errorf("the worker of session %s, process %d, does not end: %w", session, told, ctx.Err())
 		}
 	}
-	if _, err := process.Settle(ctx, p.State, session); err != nil {
+	if err := process.End(ctx, p.State, session); err != nil {
 		return fmt.Errorf("end what the worker of session %s left: %w", session, err)
 	}
 	return nil
