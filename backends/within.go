@@ -4,7 +4,13 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/caisson-dev/caisson/backends/tool"
 )
+
+// ErrDetached is the error of what is asked of an environment after Detach or
+// Shutdown, and of what these end.
+func ErrDetached() error { return tool.Errorf(tool.Cancelled, "the environment was let go of") }
 
 // Within returns a context that is ctx, and ends with life as well, with the
 // cause that life has. Release must be called when what it is for is over; the
@@ -93,3 +99,20 @@ func (b *both) Err() error { return b.now().Err() }
 
 // Value implements [context.Context]. The cause is a value.
 func (b *both) Value(key any) any { return b.now().Value(key) }
+
+// Await waits until all are done, or ctx ends: the error is the cause of that.
+// Nobody may begin meanwhile. Those who go on are not waited for here, and a
+// goroutine stays with them until they are done.
+func Await(ctx context.Context, all *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() {
+		all.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -3,6 +3,7 @@ package backends
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 )
 
@@ -64,5 +65,27 @@ func TestWithinUnasked(t *testing.T) {
 	endLife(cause)
 	if !errors.Is(context.Cause(other), cause) {
 		t.Errorf("it ended because of %v", context.Cause(other))
+	}
+}
+
+// Await ends with those that it waits for, or with its context.
+func TestAwait(t *testing.T) {
+	var all sync.WaitGroup
+	if err := Await(t.Context(), &all); err != nil {
+		t.Errorf("of nobody: %v", err)
+	}
+	cause := errors.New("the cause")
+	over := make(chan struct{})
+	all.Go(func() { <-over })
+	ctx, end := context.WithCancelCause(t.Context())
+	end(cause)
+	if err := Await(ctx, &all); !errors.Is(err, cause) {
+		t.Errorf("of one that goes on: %v", err)
+	}
+	ended := make(chan error)
+	go func() { ended <- Await(t.Context(), &all) }()
+	close(over)
+	if err := <-ended; err != nil {
+		t.Errorf("of one that has ended: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.lsp.dev/jsonrpc2"
 
+	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/pace"
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/rpc/frame"
@@ -199,16 +200,10 @@ func (s *server) close() error {
 	s.cancel(errEnding)
 
 	err := s.shutdownSessions(ctx)
-	worked := make(chan struct{})
-	go func() {
-		s.work.Wait()
-		close(worked)
-	}()
-	select {
-	case <-worked:
+	if backends.Await(ctx, &s.work) == nil {
 		// An initialize that was still opening them has done so by now.
 		err = errors.Join(err, s.shutdownSessions(ctx))
-	case <-ctx.Done():
+	} else {
 		err = errors.Join(err, errors.New("some requests did not stop in time"))
 	}
 

@@ -34,9 +34,9 @@ type live struct {
 	// starts are the operations that start processes just now.
 	starts claims
 
-	// registry is the tools from modules; packed says that a place has packs.
-	registry registry
-	packed   bool
+	// modules has the tools from modules; packed says that a place has packs.
+	modules moduleTools
+	packed  bool
 
 	// admitted is what the guard knows of the session.
 	admitted admitted
@@ -193,18 +193,11 @@ const quietBudget = 40 * time.Second
 func (s *live) quiet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, quietBudget)
 	defer cancel()
-	done := make(chan struct{})
-	go func() {
-		s.busy.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
+	if backends.Await(ctx, &s.busy) != nil {
 		return ended(ctx, "requests of the session %q are still running", s.id).
 			WithHint("See what they wait for, such as a file system that does not answer, then close or delete the session again; session/delete with force goes on without them. The session is given up meanwhile, and what they still write in it may come when it is open again, or is another service's.")
 	}
+	return nil
 }
 
 // finish lets nothing begin any more, and ends what has begun.

@@ -29,11 +29,11 @@ type perCall struct {
 	packs []tool.Description // the tools of packs; set once, when it is opened
 	spool spool
 
-	life  context.Context // ends when the environment is let go of
-	end   context.CancelCauseFunc
-	mu    sync.Mutex
-	over  bool
-	calls sync.WaitGroup
+	life     context.Context // ends when the environment is let go of
+	end      context.CancelCauseFunc
+	mu       sync.Mutex
+	detached bool
+	calls    sync.WaitGroup
 }
 
 var (
@@ -92,14 +92,12 @@ func (e *perCall) Call(ctx context.Context, r tool.Request) (tool.Result, error)
 func (e *perCall) begin() (done func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.over {
-		return nil, errLetGo()
+	if e.detached {
+		return nil, backends.ErrDetached()
 	}
 	e.calls.Add(1)
 	return e.calls.Done, nil
 }
-
-func errLetGo() error { return tool.Errorf(tool.Cancelled, "the environment was let go of") }
 
 // inContainer makes a container, does the work there and removes it, all before
 // it returns.
@@ -258,20 +256,13 @@ func (e *perCall) Forget(ctx context.Context) error {
 // finish ends the calls and waits for the removal of their containers.
 func (e *perCall) finish(ctx context.Context) error {
 	e.mu.Lock()
-	e.over = true
+	e.detached = true
 	e.mu.Unlock()
-	e.end(errLetGo())
-	done := make(chan struct{})
-	go func() {
-		e.calls.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
+	e.end(backends.ErrDetached())
+	if backends.Await(ctx, &e.calls) != nil {
 		return ended(ctx, "removing the containers of calls")
 	}
+	return nil
 }
 
 // Stat describes the file at path.

@@ -139,15 +139,11 @@ func (e *environment) begin(ctx context.Context) (context.Context, func(), error
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.detached {
-		return nil, nil, errDetached()
+		return nil, nil, backends.ErrDetached()
 	}
 	e.near.Add(1)
 	ctx, release := backends.Within(ctx, e.life)
 	return ctx, func() { release(); e.near.Done() }, nil
-}
-
-func errDetached() error {
-	return tool.Errorf(tool.Cancelled, "the local session was let go of")
 }
 
 // worker is the far half, which is started or found when there is none yet.
@@ -166,7 +162,7 @@ func (e *environment) worker(ctx context.Context) (*remote.Environment, error) {
 	e.mu.Unlock()
 	if far != nil || detached {
 		if detached {
-			return nil, errDetached()
+			return nil, backends.ErrDetached()
 		}
 		return far, nil
 	}
@@ -186,7 +182,7 @@ func (e *environment) connect(ctx context.Context) (*remote.Environment, error) 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.detached {
-		return nil, errors.Join(errDetached(), far.Detach(context.WithoutCancel(ctx)))
+		return nil, errors.Join(backends.ErrDetached(), far.Detach(context.WithoutCancel(ctx)))
 	}
 	e.far = far
 	events := far.Events().Subscribe()
@@ -265,7 +261,7 @@ func (e *environment) letGo(ctx context.Context, far func(*remote.Environment, c
 	}
 	e.end()
 	e.pump.Wait() // its source has ended
-	e.events.Close(errDetached())
+	e.events.Close(backends.ErrDetached())
 	closed := make(chan error, 1)
 	go func() {
 		e.near.Wait()

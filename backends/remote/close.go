@@ -26,8 +26,8 @@ func (e *Environment) Detach(ctx context.Context) error {
 func (e *Environment) letGo() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	first := !e.let
-	e.let = true
+	first := !e.detached
+	e.detached = true
 	return first
 }
 
@@ -43,7 +43,7 @@ func (e *Environment) detach(ctx context.Context) error {
 		err = c.Close()
 	}
 	e.goroutines.Wait()
-	e.events.Close(errLetGo())
+	e.events.Close(backends.ErrDetached())
 	return err
 }
 

@@ -68,11 +68,6 @@ func (e *Environment) pausing(a *attempt) <-chan struct{} {
 	return hurry
 }
 
-// errLetGo is what is left to say after Detach.
-func errLetGo() error {
-	return tool.Errorf(tool.Cancelled, "the environment was let go of")
-}
-
 // connected returns the connection, and makes one when there is none.
 func (e *Environment) connected(ctx context.Context) (*connection, error) {
 	if c := e.conn.Load(); c != nil {
@@ -126,8 +121,8 @@ func (e *Environment) reconnect() (*attempt, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch c := e.conn.Load(); {
-	case e.let:
-		return nil, errLetGo()
+	case e.detached:
+		return nil, backends.ErrDetached()
 	case e.lost != nil:
 		return nil, e.lost
 	case e.attempt != nil:
@@ -385,8 +380,8 @@ func (e *Environment) settleOutput(c *connection, id string) {
 func (e *Environment) adopt(c *connection) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.let {
-		return errors.Join(errLetGo(), c.Close())
+	if e.detached {
+		return errors.Join(backends.ErrDetached(), c.Close())
 	}
 	e.conn.Store(c)
 	e.events.Change(backends.StateReady, nil)

@@ -89,7 +89,7 @@ func (e *Environment) closeExport(c *connection, export wire.Export) <-chan stru
 	over := make(chan struct{})
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.let || e.closing.Load() >= maxClosing {
+	if e.detached || e.closing.Load() >= maxClosing {
 		close(over) // it ends with the connection
 		return over
 	}

@@ -109,10 +109,10 @@ type Environment struct {
 
 	b backends.Binding // does not change once Open has returned
 
-	mu      sync.Mutex
-	attempt *attempt // the connect that is going on
-	lost    error    // why the environment will not come back
-	let     bool     // Detach or Shutdown has begun
+	mu       sync.Mutex
+	attempt  *attempt // the connect that is going on
+	lost     error    // why the environment will not come back
+	detached bool     // Detach or Shutdown has begun
 }
 
 var (

@@ -89,15 +89,11 @@ func (e *environment) begin(ctx context.Context) (context.Context, func(), error
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.detached {
-		return nil, nil, errDetached()
+		return nil, nil, backends.ErrDetached()
 	}
 	e.calls.Add(1)
 	ctx, release := backends.Within(ctx, e.life)
 	return ctx, func() { release(); e.calls.Done() }, nil
-}
-
-func errDetached() error {
-	return tool.Errorf(tool.Cancelled, "the wasm session was let go of")
 }
 
 // mode is the permission mode that holds for a call.
@@ -141,7 +137,7 @@ func (e *environment) Detach(ctx context.Context) error {
 	}
 	e.end()
 	err := e.engine.close()
-	e.events.Close(errDetached())
+	e.events.Close(backends.ErrDetached())
 	closed := make(chan error, 1)
 	go func() {
 		e.calls.Wait()

@@ -111,7 +111,7 @@ func (p *engineProcess) acquire(ctx context.Context) (*running, error) {
 	defer p.mu.Unlock()
 	if p.closed {
 		p.letGo(r)
-		return nil, errDetached()
+		return nil, backends.ErrDetached()
 	}
 	p.current = r
 	p.users++ // also where it has died by now: the caller finds out
@@ -123,7 +123,7 @@ func (p *engineProcess) use() (*running, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return nil, errDetached()
+		return nil, backends.ErrDetached()
 	}
 	r := p.current
 	if r == nil {
