@@ -122,12 +122,12 @@ func (m *Manager) Call(ctx context.Context, r CallRequest) (CallResult, error) {
 	}
 	var result CallResult
 	t := s.registeredTool(r.Name)
-	p, err := s.home(t, r.Name)
+	home, err := s.home(t, r.Name)
 	if err != nil {
 		return CallResult{}, err
 	}
-	err = s.execute(ctx, p, x, func(ctx context.Context, x *Execution) (err error) {
-		home, p := p, p
+	err = s.execute(ctx, home, x, func(ctx context.Context, x *Execution) (err error) {
+		p := home
 		if t == nil {
 			if p, err = s.locate(ctx, home, r); err == nil {
 				err = s.move(ctx, home, p, x)

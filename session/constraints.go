@@ -268,12 +268,9 @@ func (c Constraints) forCall(prefix string) error {
 	return nil
 }
 
-// ofJob are the constraints of a job under those that its session has for jobs,
+// forJob are the constraints of a job under those that its session has for jobs,
 // which are a ceiling.
-func (c Constraints) ofJob(prefix string, ceiling *store.Limits) (Constraints, error) {
-	if c.Scope == scopeTools {
-		return c, tool.Errorf(tool.Unsupported, "constraints of scope tools cannot be put on a job").WithPath(prefix + ".scope")
-	}
+func (c Constraints) forJob(prefix string, ceiling *store.Limits) (Constraints, error) {
 	if ceiling == nil {
 		return c, nil
 	}

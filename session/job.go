@@ -77,7 +77,7 @@ func (r *JobRequest) check() error {
 	if len(r.Job.ID) > maxCallID {
 		return invalid("callId", "a call's id has at most %d bytes", maxCallID)
 	}
-	if r.Constraints.Scope == "tools" {
+	if r.Constraints.Scope == scopeTools {
 		return tool.Errorf(tool.Unsupported, "constraints of scope tools cannot be put on a job").WithPath("constraints.scope")
 	}
 	if err := r.Job.Check(); err != nil {

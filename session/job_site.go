@@ -30,7 +30,7 @@ func (s *live) siteOf(ctx context.Context, r JobRequest) (_ jobSite, leave func(
 	if err != nil {
 		return jobSite{}, nil, err
 	}
-	c, err := r.Constraints.ofJob("constraints", s.saved.JobLimits) // which never change
+	c, err := r.Constraints.forJob("constraints", s.saved.JobLimits) // which never change
 	if err != nil {
 		return jobSite{}, nil, err
 	}
@@ -84,7 +84,7 @@ func (s *live) siteProfile(home *place, c Constraints) (*place, *profile.Profile
 	base := home.saved.Profile
 	other := c.Profile != "" && c.Profile != base.Name
 	if other {
-		if p := s.placeOn(c.Profile); p != nil {
+		if p := placeOn(s.lasting(), c.Profile); p != nil {
 			home, base, other = p, p.saved.Profile, false
 		}
 	}
@@ -108,7 +108,7 @@ func (s *live) siteProfile(home *place, c Constraints) (*place, *profile.Profile
 // site, or a likeness of it while that does not exist. home stands for what cannot be:
 // the job fails, and says why.
 func (s *live) judgedAt(home *place, r JobRequest) *place {
-	c, err := r.Constraints.ofJob("constraints", s.saved.JobLimits)
+	c, err := r.Constraints.forJob("constraints", s.saved.JobLimits)
 	if err != nil {
 		return home
 	}
@@ -120,16 +120,6 @@ func (s *live) judgedAt(home *place, r JobRequest) *place {
 		return newPlace(s, store.Place{Profile: own.OneOff()})
 	}
 	return site
-}
-
-// placeOn is the session's place on the profile of this name, or nil.
-func (s *live) placeOn(name string) *place {
-	for _, p := range s.lasting() {
-		if p.saved.Profile.Name == name {
-			return p
-		}
-	}
-	return nil
 }
 
 // profileNow is a profile of the configuration as it is now, within what the

@@ -118,7 +118,7 @@ func (p *place) checkArguments(ctx context.Context, r CallRequest) (*tool.Result
 	}
 	for _, d := range list {
 		if d.Name == r.Name && d.Group == tool.GroupPlugins {
-			return p.s.registry.schemas.check(d, r.Arguments)
+			return p.s.modules.schemas.check(d, r.Arguments)
 		}
 	}
 	return nil, nil

@@ -117,6 +117,16 @@ func (s *live) places() []*place {
 	return append([]*place{s.main}, s.beside...)
 }
 
+// placeOn is the one of the places on the profile of this name, nil for none. One for a
+// single use is nobody else's.
+func placeOn(among []*place, profile string) *place {
+	i := slices.IndexFunc(among, func(p *place) bool { return !p.saved.OneOff && p.saved.Profile.Name == profile })
+	if i < 0 {
+		return nil
+	}
+	return among[i]
+}
+
 // lasting are the places but those for one use, and those where nothing but
 // registered tools runs.
 func (s *live) lasting() []*place {

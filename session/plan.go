@@ -116,8 +116,8 @@ func (b *binder) overrides() error {
 		if err != nil {
 			return err
 		}
-		beside := binder{b.m, b.c, b.project, beside(b.limits), s}
-		place, err := beside.place(p)
+		other := binder{b.m, b.c, b.project, beside(b.limits), s}
+		place, err := other.place(p)
 		if err != nil {
 			return at(p, ofOverride(o, err))
 		}

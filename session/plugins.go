@@ -13,8 +13,8 @@ import (
 	"github.com/caisson-dev/caisson/session/store"
 )
 
-// registry is what the session has registered, as it is found on disk.
-type registry struct {
+// moduleTools are the session's tools from modules, as they are found on disk.
+type moduleTools struct {
 	once    sync.Once
 	tools   []*registered
 	schemas schemas
@@ -32,15 +32,15 @@ type registered struct {
 // registeredTools are the session's tools from modules. What it has is saved with
 // it; what they are called and take is read once.
 func (s *live) registeredTools() []*registered {
-	s.registry.once.Do(func() {
+	s.modules.once.Do(func() {
 		s.mu.Lock()
 		all := s.saved.Plugins
 		s.mu.Unlock()
 		for _, p := range all {
-			s.registry.tools = append(s.registry.tools, s.readPlugin(p)...)
+			s.modules.tools = append(s.modules.tools, s.readPlugin(p)...)
 		}
 	})
-	return s.registry.tools
+	return s.modules.tools
 }
 
 // readPlugin finds the tools of a plugin. Those whose module is gone still hide what
@@ -57,7 +57,7 @@ func (s *live) readPlugin(p store.Plugin) (all []*registered) {
 	for _, t := range p.Tools {
 		r := &registered{
 			Description: tool.Description{Name: t.Name, Group: tool.GroupPlugins, InputSchema: json.RawMessage(`{"type":"object"}`)},
-			plugin:      p.Name, sum: p.SHA256, place: s.placeNamed(t.Profile), gone: err,
+			plugin:      p.Name, sum: p.SHA256, place: placeOn(s.places(), t.Profile), gone: err,
 		}
 		i := slices.IndexFunc(list, func(d tool.Description) bool { return d.Name == t.Name })
 		switch {
@@ -77,16 +77,6 @@ func (s *live) readPlugin(p store.Plugin) (all []*registered) {
 	return all
 }
 
-// placeNamed is the session's place on the profile, nil for none.
-func (s *live) placeNamed(profile string) *place {
-	for _, p := range s.places() {
-		if !p.saved.OneOff && p.saved.Profile.Name == profile {
-			return p
-		}
-	}
-	return nil
-}
-
 // registeredTool is the session's tool of that name from a module, nil for none.
 func (s *live) registeredTool(name string) *registered {
 	for _, r := range s.registeredTools() {
@@ -102,7 +92,7 @@ func (s *live) callRegistered(ctx context.Context, t *registered, r CallRequest,
 	if t.gone != nil {
 		return tool.Result{}, ofTool(t.plugin, t.gone)
 	}
-	if refused, err := s.registry.schemas.check(t.Description, r.Arguments); err != nil || refused != nil {
+	if refused, err := s.modules.schemas.check(t.Description, r.Arguments); err != nil || refused != nil {
 		return refusal(refused), err
 	}
 	only := func(context.Context, backends.Environment) bool { return t.Annotations.ReadOnly }

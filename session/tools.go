@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -38,7 +39,7 @@ func (s *live) offers(ctx context.Context) ([]Tool, error) {
 		asking.Go(func() { lists[i], errs[i] = p.offers(ctx) })
 	}
 	asking.Wait()
-	if err := firstOf(errs); err != nil {
+	if err := cmp.Or(errs...); err != nil {
 		return nil, err
 	}
 	for _, i := range known {
@@ -107,16 +108,6 @@ func (s *live) withNames(ctx context.Context, err error) error {
 	slices.Sort(names)
 	about := *e
 	return (&about).WithHint("the tools are %s", strings.Join(names, ", "))
-}
-
-// firstOf is the first error of a list that has one.
-func firstOf(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // offers are the tools of the place's environment that go there.
