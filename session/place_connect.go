@@ -166,81 +166,109 @@ func notBuilt(kind string) error {
 func (p *place) provision(ctx context.Context, backend backends.Backend, progress backends.Progress) (_ backends.Environment, err error) {
 	s, st := p.s, p.s.m.store
 	s.mu.Lock()
-	saved := p.saved
+	v := provisioning{p: p, backend: backend, saved: p.saved, nothing: true}
 	s.mu.Unlock()
-	if saved.Removed && !p.onHost() {
+	if v.saved.Removed && !p.onHost() {
 		return nil, removedWith(s.id)
 	}
-	lock, err := st.LockEnvironment(ctx, saved.Environment)
+	lock, err := st.LockEnvironment(ctx, v.saved.Environment)
 	if err != nil {
 		return nil, known(err)
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	begun, err := st.Described(saved.Environment)
-	if err != nil {
+	if v.begun, err = st.Described(v.saved.Environment); err != nil {
 		return nil, known(err)
 	}
-	nothing := true // was made since
 	defer func() {
-		if err != nil && !begun && nothing {
+		if err != nil && !v.begun && v.nothing {
 			// It is known as one that was never begun, which nobody has to remove.
-			err = errors.Join(err, st.Undescribe(saved.Environment))
+			err = errors.Join(err, st.Undescribe(v.saved.Environment))
 		}
 	}()
-	described, err := st.Describe(store.Environment{
-		Identity: saved.Environment, Backend: saved.Profile.Backend, Profile: saved.Profile.Name,
-		Shared: saved.Profile.Shared, CreatedAt: s.m.o.Now(),
+	v.described, err = st.Describe(store.Environment{
+		Identity: v.saved.Environment, Backend: v.saved.Profile.Backend, Profile: v.saved.Profile.Name,
+		Shared: v.saved.Profile.Shared, CreatedAt: s.m.o.Now(),
 	})
 	if err != nil {
 		return nil, known(err)
 	}
-	if err := p.sameIncarnation(described); err != nil {
+	if err := p.sameIncarnation(v.described); err != nil {
 		return nil, err
 	}
-	b, err := p.binding()
+	if v.b, err = p.binding(); err != nil {
+		return nil, err
+	}
+	env, err := v.open(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
-	if b.Secrets.Environment, err = saved.Profile.Environment(s.m.o.Environ()); err != nil {
-		if !b.Provisioned {
+	if err := v.confirm(ctx, env); err != nil {
+		return nil, err
+	}
+	return env, nil
+}
+
+// provisioning is one attempt to have the environment of a place.
+type provisioning struct {
+	p         *place
+	backend   backends.Backend
+	saved     store.Place // the place as it was before
+	described store.Environment
+	b         backends.Binding
+	begun     bool // its creation was begun before, so that there may be something of it
+	nothing   bool // nothing of it was made since
+}
+
+// open opens the environment. One that is gone is made anew where nothing is missed.
+func (v *provisioning) open(ctx context.Context, progress backends.Progress) (backends.Environment, error) {
+	s := v.p.s
+	var err error
+	if v.b.Secrets.Environment, err = v.saved.Profile.Environment(s.m.o.Environ()); err != nil {
+		if !v.b.Provisioned {
 			return nil, err
 		}
 		// What the environment was first given is still there.
-		b.Secrets.Environment = nil
+		v.b.Secrets.Environment = nil
 	}
-	env, err := backend.Open(ctx, b, progress)
-	nothing = backends.MadeNothing(err)
-	if tool.KindOf(err) == tool.EnvironmentLost && b.Provisioned && p.missesNothing(saved) {
+	env, err := v.backend.Open(ctx, v.b, progress)
+	v.nothing = backends.MadeNothing(err)
+	if tool.KindOf(err) == tool.EnvironmentLost && v.b.Provisioned && v.p.missesNothing(v.saved) {
 		progress.Report("The environment is gone and is made anew")
-		if described, err = st.Renew(described); err != nil {
+		if v.described, err = s.m.store.Renew(v.described); err != nil {
 			return nil, known(err)
 		}
-		b.Provisioned, begun, nothing = false, false, true // the old one is gone
-		if b.Secrets.Environment, err = saved.Profile.Environment(s.m.o.Environ()); err != nil {
+		v.b.Provisioned, v.begun, v.nothing = false, false, true // the old one is gone
+		if v.b.Secrets.Environment, err = v.saved.Profile.Environment(s.m.o.Environ()); err != nil {
 			return nil, err
 		}
-		env, err = backend.Open(ctx, b, progress)
-		nothing = backends.MadeNothing(err)
+		env, err = v.backend.Open(ctx, v.b, progress)
+		v.nothing = backends.MadeNothing(err)
 	}
 	if err != nil {
 		return nil, known(err)
 	}
-	if err := p.checkPacks(ctx, env); err != nil {
-		ctx := context.WithoutCancel(ctx)
-		if b.Provisioned { // with what runs there
-			return nil, known(errors.Join(err, env.Detach(ctx)))
-		}
-		return nil, known(errors.Join(err, env.Shutdown(ctx), backend.Remove(ctx, b)))
-	}
-	if !b.Provisioned {
-		if err := st.MarkProvisioned(saved.Environment, true); err != nil {
-			return nil, known(errors.Join(err, env.Shutdown(ctx), backend.Remove(ctx, b)))
-		}
-	}
-	if err := p.enter(described); err != nil {
-		return nil, known(errors.Join(err, env.Detach(ctx)))
-	}
 	return env, nil
+}
+
+// confirm checks what was opened and notes that it exists. When that fails it lets go of
+// the environment, and removes it unless it was there before.
+func (v *provisioning) confirm(ctx context.Context, env backends.Environment) error {
+	if err := v.p.checkPacks(ctx, env); err != nil {
+		ctx := context.WithoutCancel(ctx)
+		if v.b.Provisioned { // with what runs there
+			return known(errors.Join(err, env.Detach(ctx)))
+		}
+		return known(errors.Join(err, env.Shutdown(ctx), v.backend.Remove(ctx, v.b)))
+	}
+	if !v.b.Provisioned {
+		if err := v.p.s.m.store.MarkProvisioned(v.saved.Environment, true); err != nil {
+			return known(errors.Join(err, env.Shutdown(ctx), v.backend.Remove(ctx, v.b)))
+		}
+	}
+	if err := v.p.enter(v.described); err != nil {
+		return known(errors.Join(err, env.Detach(ctx)))
+	}
+	return nil
 }
 
 // sameIncarnation refuses a shared environment that was removed after the
