@@ -131,3 +131,112 @@ func (w *walker) commandBuiltin(sh *shell, program string, args []field, stdin s
 	}
 	return strings.Join(texts(args), "\n") + "\n"
 }
+
+// changeDir follows cd.
+func (w *walker) changeDir(sh *shell, args []field) {
+	for len(args) > 0 && len(args[0].text) > 1 && strings.HasPrefix(args[0].text, "-") {
+		args = args[1:]
+	}
+	target := sh.lookup("HOME")
+	if len(args) > 0 {
+		target = args[0].text
+	}
+	switch {
+	case target == "-":
+		sh.dir = string(someDir)
+		return
+	case target == string(outside), target == string(solid):
+		// A variable of the environment: somewhere, but not the root.
+		sh.dir = string(someDir)
+		return
+	case target == "" && len(args) > 0:
+		return
+	}
+	if _, ok := sh.vars["CDPATH"]; ok && !absolute(target) && !strings.HasPrefix(target, ".") {
+		sh.dir = string(anything)
+		return
+	}
+	sh.dir = limited(resolve(sh.dir, target))
+}
+
+// setOptions follows set.
+func (w *walker) setOptions(sh *shell, args []field) {
+	for i, a := range args {
+		switch {
+		case a.text == "--":
+			sh.params = slices.Clone(args[i+1:])
+			return
+		case a.text == "-o" || a.text == "+o":
+		case a.text == "allexport", strings.HasPrefix(a.text, "-") && strings.Contains(a.text, "a") && !strings.HasPrefix(a.text, "--"):
+			sh.allOut = true
+		case !strings.HasPrefix(a.text, "-") && !strings.HasPrefix(a.text, "+"):
+			if i > 0 && args[i-1].text == "-o" || i > 0 && args[i-1].text == "+o" {
+				continue
+			}
+			sh.params = slices.Clone(args[i:])
+			return
+		}
+	}
+}
+
+// readInto sets what read takes from a text that is known. With flags that read another
+// way it may be anything.
+func (s *shell) readInto(args []field, stdin string) {
+	var names []string
+	for i := 0; i < len(args); i++ {
+		flags, ok := strings.CutPrefix(args[i].text, "-")
+		switch {
+		case !ok && syntax.ValidName(args[i].text):
+			names = append(names, args[i].text)
+		case ok && strings.Trim(flags, "rs") != "":
+			if strings.HasSuffix(flags, "p") && strings.Trim(flags, "rsp") == "" {
+				i++ // the prompt
+				continue
+			}
+			stdin = string(anything)
+		}
+	}
+	line, _, _ := strings.Cut(stdin, "\n")
+	if len(names) == 0 {
+		names = []string{"REPLY"}
+	}
+	if open(stdin) || strings.Contains(stdin, "\x00") || !known(s.lookup("IFS")) || s.lookup("IFS") != " \t\n" {
+		s.forget(names...)
+		return
+	}
+	words := strings.Fields(line)
+	for i, name := range names {
+		switch {
+		case i >= len(words):
+			s.set(name, "")
+		case i == len(names)-1:
+			s.set(name, strings.Join(words[i:], " "))
+		default:
+			s.set(name, words[i])
+		}
+	}
+	if strings.Count(stdin, "\n") > 1 || !known(stdin) {
+		// A loop may read on.
+		for _, name := range names {
+			if known(stdin) {
+				s.set(name, string(anything))
+			} else {
+				s.set(name, stdin)
+			}
+		}
+	}
+}
+
+func (w *walker) alias(sh *shell, args []field) {
+	for _, a := range args {
+		name, value, ok := strings.Cut(a.text, "=")
+		if !ok {
+			continue
+		}
+		if !known(name) {
+			w.give("alias "+a.text, "what it names is only known when it runs")
+			continue
+		}
+		sh.aliases[name] = value
+	}
+}

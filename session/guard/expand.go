@@ -228,14 +228,6 @@ func isList(parts []syntax.WordPart) bool {
 	return ok && p.Param != nil && (p.Param.Value == "@" || indexWord(p.Index) == "@")
 }
 
-// indexWord is an index that is one plain word, such as @ or 0.
-func indexWord(x syntax.ArithmExpr) string {
-	if word, ok := x.(*syntax.Word); ok {
-		return word.Lit()
-	}
-	return ""
-}
-
 // parameter expands $x and all that can be made of it.
 func (w *walker) parameter(sh *shell, b *splitter, p *syntax.ParamExp, quoted bool) {
 	if p.Param == nil || p.Names != 0 || p.Flags != nil || p.NestedParam != nil {
@@ -459,39 +451,19 @@ func (w *walker) inside(sh *shell, p *syntax.ParamExp) {
 	}
 }
 
-// arithmetic follows the substitutions of an expression. Variables that it may
-// set are not known afterwards.
-func (w *walker) arithmetic(sh *shell, x syntax.ArithmExpr) {
-	if x == nil {
-		return
+// expanded follows what runs in a text that a shell expands as if it stood in double
+// quotes.
+func (w *walker) expanded(sh *shell, text string) {
+	if strings.ContainsAny(text, "$`") {
+		w.code(sh.child(), `: "`+strings.ReplaceAll(text, `"`, "")+`"`, unread)
 	}
-	syntax.Walk(x, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.CmdSubst:
-			w.substitution(sh, n.Stmts)
-			return false
-		case *syntax.ProcSubst:
-			w.substitution(sh, n.Stmts)
-			return false
-		case *syntax.Word:
-			// A variable in an expression is one itself.
-			text := w.value(sh, n)
-			if v, ok := sh.vars[text]; ok && len(v.list) > 0 {
-				text = v.list[0]
-			}
-			w.subscript(sh, text)
-			return false
-		case *syntax.BinaryArithm:
-			if word, ok := n.X.(*syntax.Word); ok && strings.HasSuffix(n.Op.String(), "=") {
-				if name := word.Lit(); syntax.ValidName(name) {
-					sh.set(name, string(outside))
-				}
-			}
-		case *syntax.UnaryArithm:
-			if word, ok := n.X.(*syntax.Word); ok && syntax.ValidName(word.Lit()) && len(n.Op.String()) == 2 {
-				sh.set(word.Lit(), string(outside))
-			}
+}
+
+// prompts follows what runs in the prompts of a shell.
+func (w *walker) prompts(sh *shell) {
+	for _, name := range prompts {
+		if v, ok := sh.vars[name]; ok && len(v.list) > 0 {
+			w.expanded(sh, v.list[0])
 		}
-		return true
-	})
+	}
 }

@@ -231,3 +231,29 @@ func (w *walker) addresses(sh *shell, text string) {
 		w.code(sh.child(), code, unread)
 	}
 }
+
+// called is the name by which a program is known: in small letters, as the case of names
+// does not matter everywhere, without its version, and without the g of GNU's.
+func called(name string) string {
+	program := strings.ToLower(base(name))
+	if short := strings.TrimRight(program, "0123456789.-"); short != program && sameCode()[program] == "" && (isShell(short) || speaks(short) != "") {
+		return short
+	}
+	if short, _, ok := strings.Cut(program, "."); ok && slices.Contains(editors, short) { // vim.tiny
+		return short
+	}
+	switch short := strings.TrimPrefix(program, "g"); short {
+	case "timeout", "xargs", "env", "find", "nice", "nohup", "stdbuf", "time", "chroot", "sed":
+		return short
+	}
+	return program
+}
+
+// through are programs that are there to run another one.
+var through = []string{
+	"sh", "bash", "dash", "zsh", "ksh", "eval", "sudo", "doas", "env", "nice", "nohup", "time", "exec", "command", "builtin", "xargs", "setsid", "timeout",
+	"stdbuf", "ionice",
+}
+
+// mountValues are the flags of mount whose value is the next word.
+var mountValues = strings.Fields("-o -t -L -U --options --types")
