@@ -15,11 +15,12 @@ import (
 // our own worker, as an adapter on its standard input and output.
 func TestQualityCommand(t *testing.T) {
 	for name, run := range map[string]func(*testing.T, members){
-		"ServiceKilled": testAdapterWithoutService,
-		"AdapterKilled": testAdapterKilled,
-		"Variables":     testAdapterVariables,
-		"NoAdapter":     testNoAdapter,
-		"NoPrograms":    testNoPrograms,
+		"ServiceKilled":   testAdapterWithoutService,
+		"AdapterKilled":   testAdapterKilled,
+		"Variables":       testAdapterVariables,
+		"NoAdapter":       testNoAdapter,
+		"NoPrograms":      testNoPrograms,
+		"WithoutLandlock": testAdapterWithoutLandlock,
 	} {
 		t.Run(name, func(t *testing.T) { run(t, adapterProfile(t)) })
 	}
@@ -84,6 +85,13 @@ func testAdapterKilled(t *testing.T, profile members) {
 	if got := w.process(lost.ID); got.Status != protocol.ProcessLost {
 		t.Errorf("its process is %+v", got)
 	}
+}
+
+// Our own worker as an adapter runs no confined command where there is no Landlock.
+func testAdapterWithoutLandlock(t *testing.T, profile members) {
+	p := newPlace(t, members{"it": profile})
+	p.olderKernel(withoutLandlock)
+	p.serve().open("it", "free").withoutLandlock()
 }
 
 // What is forwarded reaches commands, over the connection alone.

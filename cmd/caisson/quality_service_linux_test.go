@@ -434,26 +434,36 @@ func testDockerDown(t *testing.T) {
 func testWithoutLandlock(t *testing.T) {
 	p := newPlace(t, members{"free": localProfile()})
 	p.olderKernel(withoutLandlock)
-	w := p.serve().open("free", "")
+	p.serve().open("free", "").withoutLandlock()
+	p.finds("Landlock", "doctor")
+	p.wrap = nil
+	p.finds("", "doctor")
+}
+
+// withoutLandlock has confined commands refused in the session, and others run.
+func (w *work) withoutLandlock() {
+	w.Helper()
 	e := w.refused(protocol.KindUnsupported, "bash", members{"command": "touch PROOF"})
 	if !strings.Contains(e.Message, "Landlock") || !strings.Contains(e.Message+e.Data.Hint, "3") {
-		t.Errorf("it says %s", explain(e))
+		w.Errorf("it says %s", explain(e))
 	}
 	_, err := w.ProcessStart(w.ctx(), protocol.ProcessStartParams{SessionID: w.session.ID, Command: "touch PROOF"})
-	p.kind(protocol.KindUnsupported, "a process", err)
-	if _, err := os.Lstat(filepath.Join(p.folder, "PROOF")); err == nil {
-		t.Error("it ran unconfined")
+	w.kind(protocol.KindUnsupported, "a process", err)
+	if _, err := os.Lstat(filepath.Join(w.session.Root, "PROOF")); err == nil {
+		w.Error("it ran unconfined")
 	}
 	w.call("write_file", members{"path": "f", "content": "files need no Landlock"})
 	if r, err := w.try("bash", members{"command": "echo chosen"}, unconfined); err != nil || into[ran](w, r).Stdout != "chosen\n" {
-		t.Errorf("unconfined: %v", explain(err))
+		w.Errorf("unconfined: %v", explain(err))
 	}
-	if out, err := p.run("doctor"); err == nil || !strings.Contains(out, "FAILED") || !strings.Contains(out, "Landlock") {
-		t.Errorf("the doctor says: %v\n%s", err, out)
-	}
-	p.wrap = nil
-	if out, err := p.run("doctor"); err != nil {
-		t.Errorf("the doctor of a machine with Landlock says: %v\n%s", err, out)
+}
+
+// finds has a check of the program's find what it must: nothing, or a failure.
+func (p *place) finds(failure string, check ...string) {
+	p.Helper()
+	out, err := p.run(check...)
+	if failed := strings.Contains(out, "FAILED"); failed != (err != nil) || failed != (failure != "") || !strings.Contains(out, failure) {
+		p.Errorf("%q says: %v\n%s", check, err, out)
 	}
 }
 
