@@ -208,16 +208,17 @@ func (w *walker) bundled(sh *shell, args []field) {
 
 // later follows at and batch, which read commands that run later, from a file where one is
 // named.
-func (w *walker) later(sh *shell, program string, args []field, stdin string) {
+func (w *walker) later(sh *shell, program string, args []field, stdin string) string {
 	for i, a := range args {
 		switch {
 		case begins([]string{"-l", "-c", "-d", "-r", "-V"}, a.text) && program == "at":
-			return // they show and remove what is there
+			return string(outside) // they show and remove what is there
 		case a.text == "-f" && i+1 < len(args):
 			stdin = w.file(sh, args[i+1], stdin)
 		}
 	}
 	w.typed(sh.child(), program, stdin)
+	return string(outside)
 }
 
 // addresses follows an address of socat that is a program.
@@ -247,6 +248,14 @@ func called(name string) string {
 		return short
 	}
 	return program
+}
+
+// isLoader reports whether a program is one of those that the system runs programs by,
+// under the names that it has with the libraries and machines of Linux.
+func isLoader(program string) bool {
+	return program == "ld.so" || slices.ContainsFunc([]string{"ld.so.", "ld-linux", "ld-musl", "ld64"}, func(begin string) bool {
+		return strings.HasPrefix(program, begin)
+	})
 }
 
 // through are programs that are there to run another one.

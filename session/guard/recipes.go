@@ -9,7 +9,7 @@ import (
 
 // makefile follows the recipes of a makefile that the line gives to make, and the code in
 // variables that it is given.
-func (w *walker) makefile(sh *shell, args []field, stdin string) {
+func (w *walker) makefile(sh *shell, args []field, stdin string) string {
 	list := named(args, "-f", "--file", "--makefile")
 	in := named(args, "-C", "--directory")
 	for i, a := range args {
@@ -41,6 +41,7 @@ func (w *walker) makefile(sh *shell, args []field, stdin string) {
 			w.describedIn(resolve(inner.dir, f.text), func() { w.recipes(inner, text) })
 		}
 	}
+	return string(anything)
 }
 
 // named are the values of a flag, behind it or joined to it.
@@ -167,7 +168,7 @@ func expandMake(text string, variables map[string]string) string {
 }
 
 // justfile follows the recipes that the line gives to just: the lines that are set in.
-func (w *walker) justfile(sh *shell, args []field, stdin string) {
+func (w *walker) justfile(sh *shell, args []field, stdin string) string {
 	list := literal([]string{"justfile", "Justfile", ".justfile"})
 	for i, a := range args {
 		name, value, cut := strings.Cut(a.text, "=")
@@ -189,6 +190,7 @@ func (w *walker) justfile(sh *shell, args []field, stdin string) {
 		}
 		w.describedIn(resolve(sh.dir, f.text), func() { w.justRecipes(sh, text) })
 	}
+	return string(anything)
 }
 
 // justRecipes follows the lines that are set in, and what stands between backticks.

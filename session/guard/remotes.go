@@ -77,7 +77,7 @@ func (w *walker) sshOption(sh *shell, text string) {
 
 // ssh follows the command that is run on another machine: a rule about a command
 // is about it wherever it runs.
-func (w *walker) ssh(sh *shell, args []field, stdin string) {
+func (w *walker) ssh(sh *shell, args []field, stdin string) string {
 	values := strings.Fields("-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -P -Q -R -S -W -w")
 	silent := false // it opens no shell
 	for len(args) > 0 && strings.HasPrefix(args[0].text, "-") {
@@ -89,7 +89,7 @@ func (w *walker) ssh(sh *shell, args []field, stdin string) {
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		return
+		return string(anything)
 	}
 	remote := newShell("")
 	remote.depth = sh.depth + 1
@@ -101,11 +101,12 @@ func (w *walker) ssh(sh *shell, args []field, stdin string) {
 		args = args[1:]
 	}
 	if len(args) == 0 && silent && stdin == unread {
-		return
+		return string(anything)
 	}
 	if len(args) == 0 {
 		w.typed(remote, "ssh", stdin)
-		return
+		return string(anything)
 	}
 	w.code(remote, strings.Join(texts(args), " "), stdin)
+	return string(anything)
 }

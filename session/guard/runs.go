@@ -78,7 +78,7 @@ func (w *walker) run(sh *shell, fields []field, stdin string) string {
 	if r, behind, ok := runnerOf(program, fields); ok {
 		return w.runner(sh, r, behind, stdin)
 	}
-	if program == "ld.so" || strings.HasPrefix(program, "ld-linux") || strings.HasPrefix(program, "ld-musl") || strings.HasPrefix(program, "ld.so.") || strings.HasPrefix(program, "ld64") {
+	if isLoader(program) {
 		return w.runner(sh, runner{values: "--library-path --inhibit-rpath --preload --audit --argv0"}, fields, stdin)
 	}
 	return output(sh, program, fields[1:], stdin)
