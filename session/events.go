@@ -76,7 +76,7 @@ func (p *place) stateEvent(env backends.Environment, c backends.StateChange) {
 		case backends.StateConnecting:
 			p.become(StateConnecting, nil)
 		case backends.StateReady:
-			p.tools = nil // the far end may be another one now
+			p.tools = nil // the far end may have been replaced
 			p.become(StateReady, nil)
 		case backends.StateDisconnected:
 			p.become(StateDisconnected, c.Err)

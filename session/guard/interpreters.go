@@ -11,7 +11,7 @@ var interpreters = strings.Fields("python perl ruby node nodejs deno bun php lua
 // editors are programs whose commands give what stands behind an exclamation mark to a shell.
 var editors = strings.Fields("vi vim nvim view gvim vimdiff ex rvim")
 
-// inline are the flags of interpreters whose next word is a program, apart by spaces.
+// inline are the flags of interpreters whose next word is a program, separated by spaces.
 var inline = map[string]string{
 	"python": "-c", "pypy": "-c", "perl": "-e -E", "ruby": "-e", "node": "-e -p --eval --print", "nodejs": "-e -p --eval --print", "bun": "-e -p --eval --print",
 	"deno": "eval", "php": "-r", "lua": "-e", "luajit": "-e", "rscript": "-e", "julia": "-e", "osascript": "-e", "expect": "-c", "elixir": "-e",

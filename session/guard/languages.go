@@ -14,7 +14,7 @@ spawnl spawnlp spawnv spawnvp spawnvpe posix_spawn posix_spawnp create_subproces
 
 // language is what is known of a language's ways to run other programs.
 type language struct {
-	// runs are functions that certainly run what they are given, apart by spaces: what is no
+	// runs are functions that certainly run what they are given, separated by spaces: what is no
 	// text there is code that is only known when it runs.
 	runs string
 	// within are such functions where the program names the module, which is there for nothing
@@ -95,7 +95,7 @@ start-process-shell-command run-program`,
 	}
 })
 
-// speakers are the programs that run a language which is not called as they are, apart by spaces.
+// speakers are the programs that run a language which is not called as they are, separated by spaces.
 var speakers = sync.OnceValue(func() map[string]string {
 	all := map[string]string{}
 	for language, programs := range map[string]string{

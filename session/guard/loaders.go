@@ -9,7 +9,7 @@ import (
 // loader is what is known of programs that load code of a language from the files around them.
 type loader struct {
 	language string
-	// files are the ends of the names of such files, and programs those that load them, apart
+	// files are the ends of the names of such files, and programs those that load them, separated
 	// by spaces.
 	files, programs string
 }
@@ -117,7 +117,7 @@ func interpretedBy(text string) ([]field, bool) {
 var writes = strings.Fields(`write dump "w 'w "a 'a >> copy move rename`)
 
 // programFlags are the flags of programs behind which the name of a file of their commands
-// stands, apart by spaces. One that is the first word is known of every language.
+// stands, separated by spaces. One that is the first word is known of every language.
 var programFlags = sync.OnceValue(func() map[string]string {
 	all := map[string]string{
 		"awk": "-f --file", "gawk": "-f --file", "mawk": "-f", "sed": "-f --file", "psql": "-f --file", "sqlite3": "-init", "gdb": "-x -ix --command", "lldb": "-s --source",

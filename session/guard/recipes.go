@@ -211,7 +211,7 @@ func (w *walker) justRecipes(sh *shell, text string) {
 type recipeFile struct{ programs, files, names string }
 
 // recipeFiles are the ends of the names of files in which the program runs what stands behind
-// some names, apart by spaces. Without such names it runs what stands behind every one.
+// some names, separated by spaces. Without such names it runs what stands behind every one.
 var recipeFiles = []recipeFile{
 	{"ninja samu cmake meson", "build.ninja", "command rspfile_content"},
 	{"foreman honcho overmind hivemind heroku goreman", "Procfile Procfile.dev", ""},

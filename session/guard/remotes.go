@@ -51,7 +51,7 @@ func (w *walker) sshConfiguration(sh *shell, text string) {
 	}
 }
 
-// sshOption follows name=value, or name and value apart by blanks.
+// sshOption follows name=value, or name and value separated by blanks.
 func (w *walker) sshOption(sh *shell, text string) {
 	i := strings.IndexAny(text, "= \t")
 	if i < 0 {

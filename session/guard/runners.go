@@ -7,7 +7,7 @@ import (
 
 // runner is how a program that runs another one is called.
 type runner struct {
-	// values are the flags whose value is the next word, apart by spaces.
+	// values are the flags whose value is the next word, separated by spaces.
 	values string
 	// pairs are the flags whose values are the next two words.
 	pairs string

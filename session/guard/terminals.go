@@ -34,7 +34,7 @@ const (
 // act is a word or a flag of such a program.
 type act struct {
 	effect effect
-	// values are the flags whose value is the next word, apart by spaces.
+	// values are the flags whose value is the next word, separated by spaces.
 	values string
 	// skip is how many words stand before those that count.
 	skip int
