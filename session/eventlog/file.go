@@ -117,7 +117,7 @@ func (l *file) rotate() error {
 		return err
 	}
 	if now, err := os.Lstat(l.path); err == nil && os.SameFile(mine, now) {
-		if !movesOpenFiles {
+		if !diskfile.MovesOpen {
 			err = l.close()
 		}
 		if err = errors.Join(err, os.Rename(l.path, l.path+".1")); err != nil {
@@ -125,6 +125,17 @@ func (l *file) rotate() error {
 		}
 	}
 	return errors.Join(l.close(), l.open())
+}
+
+// mover takes the file's lock until it is closed, and reports false when another
+// service has it. Where files have no locks nobody has it; where what another service has
+// open stays in its place none is needed.
+func mover(f *os.File) bool {
+	if !diskfile.MovesOpen {
+		return true
+	}
+	free, err := diskfile.TryLock(f)
+	return free || err != nil
 }
 
 func (l *file) close() error {

@@ -248,7 +248,7 @@ const removedPrefix = ".removed-"
 // and never works in one that is half gone. Where a directory with open files
 // cannot be moved the empty lock stays, which is no session and no environment.
 func removeLocked(dir string) error {
-	if movesOpenFiles {
+	if diskfile.MovesOpen {
 		gone := filepath.Join(filepath.Dir(dir), removedPrefix+rand.Text())
 		err := os.Rename(dir, gone)
 		if errors.Is(err, os.ErrNotExist) {

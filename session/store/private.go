@@ -4,9 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 
 	"github.com/caisson-dev/caisson/diskfile"
 )
+
+// permissionsMatter says that mode bits keep others out. On Windows access lists do, which
+// are inherited from the user's own directories.
+const permissionsMatter = runtime.GOOS != "windows"
 
 // PrivateDir makes a directory of mode 0700 with its parents. One that is
 // there and open to others is closed to them.
