@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -334,6 +335,21 @@ func TestPaths(t *testing.T) {
 	}
 	if _, err := pathsFor("linux", func(string) string { return "" }, 7); err == nil {
 		t.Error("paths without a home")
+	}
+}
+
+// A service that a system has started has no HOME; its user has one.
+func TestPathsWithoutHome(t *testing.T) {
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "CAISSON_CONFIG"} {
+		t.Setenv(name, "")
+	}
+	got, err := DefaultPaths()
+	if err != nil || !strings.HasPrefix(got.State, u.HomeDir+"/") || !strings.HasPrefix(got.Config, u.HomeDir+"/") {
+		t.Errorf("got %+v, %v, and the user's home is %s", got, err, u.HomeDir)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"runtime"
 )
@@ -28,7 +29,19 @@ func (p Paths) Source() Source {
 
 // DefaultPaths finds the platform's directories. $CAISSON_CONFIG names the
 // user's file; the XDG variables are heeded on every system but Windows.
-func DefaultPaths() (Paths, error) { return pathsFor(runtime.GOOS, os.Getenv, os.Getuid()) }
+// Without HOME, as in a service that a system has started, it is what the system says
+// of the user.
+func DefaultPaths() (Paths, error) {
+	return pathsFor(runtime.GOOS, func(name string) string {
+		value := os.Getenv(name)
+		if name == "HOME" && value == "" {
+			if u, err := user.Current(); err == nil {
+				value = u.HomeDir
+			}
+		}
+		return value
+	}, os.Getuid())
+}
 
 func pathsFor(goos string, getenv func(string) string, uid int) (Paths, error) {
 	home := getenv("HOME")
