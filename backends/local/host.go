@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
+	"syscall"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -36,13 +38,27 @@ func (h host) Dial(ctx context.Context, at backends.Binding) (remote.Stream, err
 		return supervise.Start(ctx, h.backend.o.Executable, o, env)
 	})
 	if err != nil {
-		return remote.Stream{}, tool.Errorf(tool.BackendUnavailable, "reach the local worker: %w", err).WithDisk(o.State)
+		return remote.Stream{}, unreached(err).WithDisk(o.State)
 	}
 	if err := endpoint.CheckServer(conn); err != nil {
 		return remote.Stream{}, errors.Join(
 			tool.Errorf(tool.Denied, "what listens on %s is not the session's worker: %w", o.Listen, err), conn.Close())
 	}
 	return remote.Stream{ReadWriteCloser: conn}, nil
+}
+
+// unreached is why there is no worker to speak to. A limit that starting one has met may
+// leave room for it at the next try: the worker's own words tell of it where it was the
+// worker that met it.
+func unreached(err error) *tool.Error {
+	e := tool.Errorf(tool.BackendUnavailable, "reach the local worker: %w", err)
+	for _, limit := range []error{syscall.EAGAIN, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+		if errors.Is(err, limit) || strings.Contains(err.Error(), limit.Error()) || strings.Contains(err.Error(), "failed to create new OS thread") {
+			e.Kind, e.Retryable = tool.Overloaded, true
+			return e.WithHint("end some processes, or raise the limit: this user is at one of processes (ulimit -u), descriptors (ulimit -n) or memory")
+		}
+	}
+	return e
 }
 
 // workerOptions are the options of a binding's worker: the same whenever and by
