@@ -94,23 +94,14 @@ const idPrefix = "sha256:"
 // digest returns the hex digits of an id, or [ErrInvalid].
 func digest(id string) (string, error) {
 	sum, ok := strings.CutPrefix(id, idPrefix)
-	if !ok || !isDigest(sum) {
+	if !ok || !isHex64(sum) {
 		return "", fmt.Errorf("%w: %q is not %s and 64 hex digits", ErrInvalid, id, idPrefix)
 	}
 	return sum, nil
 }
 
-func isDigest(s string) bool {
-	if len(s) != 64 {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
+// isHex64 reports whether s has the form of a SHA-256, as files of content are called.
+func isHex64(s string) bool { return len(s) == 64 && strings.Trim(s, "0123456789abcdef") == "" }
 
 // artifactURI builds the URI of a publication.
 func artifactURI(session, id, name string) string {

@@ -35,7 +35,7 @@ func recordPath(session, id, name string) string {
 func recordDigest(file string) (string, bool) {
 	base, ok := strings.CutSuffix(file, ".json")
 	sum, _, found := strings.Cut(base, "-")
-	return sum, ok && found && isDigest(sum)
+	return sum, ok && found && isHex64(sum)
 }
 
 // walkIndex calls visit for every file in the index of the session, or of all

@@ -218,7 +218,7 @@ func (s *Store) sweepBlobs() error {
 		return err
 	}
 	for _, name := range names {
-		if !isDigest(name) || used[name] {
+		if !isHex64(name) || used[name] {
 			continue // not ours, or needed
 		}
 		if err := s.remove(blobPath(name)); err != nil {
