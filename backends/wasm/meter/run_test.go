@@ -143,9 +143,6 @@ func (h *host) runCode(t testing.TB, code wazero.CompiledModule, fuel, slice uin
 		o.left = h.tank.Remaining(0)
 	}
 	o.trap = cause(err)
-	if h.tank.Dry() != (o.trap == ErrOutOfFuel.Error()) {
-		t.Fatalf("dry is %v with %v", h.tank.Dry(), err)
-	}
 	o.host = slices.Clone(*h.log)
 	o.spent, o.refuels = fuel-o.left, h.refuels
 	return o

@@ -21,7 +21,6 @@ const MaxFuel = 1 << 62
 // engine passes them: an instance may owe a little.
 type Tank struct {
 	reserve, slice int64
-	dry            bool
 }
 
 // NewTank returns a tank with the whole fuel of a run, at most [MaxFuel], which is
@@ -46,7 +45,6 @@ func (t *Tank) Refuel(fuel, need uint64) (uint64, error) {
 	// far below MaxFuel: should they not be, something is wrong, and it ends.
 	missing := wants - holds
 	if missing <= 0 || missing > t.reserve {
-		t.dry = true
 		return fuel, ErrOutOfFuel
 	}
 	// More than the slice only where more is missing.
@@ -60,7 +58,6 @@ func (t *Tank) Refuel(fuel, need uint64) (uint64, error) {
 // [Tank.Refuel] does.
 func (t *Tank) Spend(fuel, cost uint64) (uint64, error) {
 	if cost > MaxFuel {
-		t.dry = true
 		return fuel, ErrOutOfFuel
 	}
 	fuel, err := t.Refuel(fuel, cost)
@@ -73,7 +70,3 @@ func (t *Tank) Spend(fuel, cost uint64) (uint64, error) {
 // Remaining is the fuel of the run that is not spent, given what the instance
 // holds ([ExportFuel]): 0 where it owes more than there is.
 func (t *Tank) Remaining(fuel uint64) uint64 { return uint64(max(0, t.reserve+int64(fuel))) }
-
-// Dry reports whether a call was refused for lack of fuel, which tells this trap
-// from all others.
-func (t *Tank) Dry() bool { return t.dry }
