@@ -98,7 +98,7 @@ func (m machine) converse(parent context.Context, timeout time.Duration, stdin i
 	}()
 	result := connection.Result{}
 	buf := make([]byte, 32<<10)
-	for err == nil && len(result.Stdout) <= connection.MaxStdout {
+	for err == nil && len(result.Stdout) <= maxStdout {
 		var n int
 		n, err = s.Read(buf)
 		g.saw(buf[:n], err)
@@ -107,7 +107,7 @@ func (m machine) converse(parent context.Context, timeout time.Duration, stdin i
 	if errors.Is(err, io.EOF) {
 		result.Exit, err = s.Wait(ctx)
 	} else if err == nil {
-		err = tool.Errorf(tool.BackendUnavailable, "%s printed more than %d bytes in answer to a short command", m.name, connection.MaxStdout).
+		err = tool.Errorf(tool.BackendUnavailable, "%s printed more than %d bytes in answer to a short command", m.name, maxStdout).
 			WithHint("have the account's startup files print only where there is a terminal")
 	}
 	g.lift()

@@ -26,6 +26,9 @@ const (
 	// workerAge is for how long a worker of another build that nothing runs is
 	// kept: services of several versions may take turns.
 	workerAge = 7 * 24 * time.Hour
+	// maxStdout is how many bytes a machine may print in answer to a short command, what
+	// its startup files print included.
+	maxStdout = 1 << 20
 	// maxQuoted is how much of what a machine printed an error quotes, in bytes.
 	maxQuoted = 300
 	// maxPlaced is how many machines' workers are remembered.

@@ -3,7 +3,6 @@ package connection
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 
 	"github.com/pkg/sftp"
@@ -64,7 +63,6 @@ type Result struct {
 // double.
 type Commands interface {
 	Exec(ctx context.Context, command string) (*Stream, error)
-	Run(ctx context.Context, command string, stdin io.Reader) (Result, error)
 	SFTP(ctx context.Context) (*sftp.Client, error)
 }
 

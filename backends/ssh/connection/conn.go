@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"time"
@@ -40,9 +39,6 @@ func errConnClosed() error {
 	return &tool.Error{Kind: tool.Cancelled, Message: "the connection was closed", Err: errClosed}
 }
 
-// Route is how the machine was reached.
-func (c *Conn) Route() *Route { return c.link.route }
-
 // Exec starts a command through the account's shell. It has no terminal. The
 // context bounds the start and nothing afterwards. command is one line for the
 // remote shell: see [Quote]. Errors are *tool.Error.
@@ -73,67 +69,6 @@ func (c *Conn) public(err error) error {
 		return out.WithHint("raise MaxSessions in the machine's sshd_config")
 	}
 	return out.WithHint("see whether the account may run commands: ssh %s true", Quote(c.link.route.last().Name))
-}
-
-// Run runs a command and waits for its end. stdin may be nil: there is no input
-// then. More than [MaxStdout] bytes of output are an error. A command that exits
-// non-zero is no error. When ctx ends first the command is told so by SIGTERM and
-// left alone.
-func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (Result, error) {
-	s, err := c.Exec(ctx, command)
-	if err != nil {
-		return Result{}, err
-	}
-	defer s.Close()
-	stop := context.AfterFunc(ctx, func() {
-		_ = s.Signal("TERM") // it may be over
-		s.Close()
-	})
-	defer stop()
-	in := &source{r: stdin}
-	fed := make(chan struct{})
-	go func() {
-		defer close(fed)
-		if stdin != nil {
-			_, _ = io.Copy(s, in) // a command need not read all of its input
-		}
-		_ = s.CloseWrite() // it may be gone
-	}()
-	stdout, err := io.ReadAll(io.LimitReader(s, MaxStdout+1))
-	if err == nil && len(stdout) > MaxStdout {
-		err = fmt.Errorf("a command printed more than %d bytes", MaxStdout)
-	}
-	var exit Exit
-	if err == nil {
-		exit, err = s.Wait(ctx)
-	}
-	s.Close()
-	<-fed
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return Result{}, contextError(ctx, "a command on "+c.link.route.last().String())
-	case err != nil:
-		return Result{}, c.public(err)
-	case in.err != nil:
-		return Result{}, fmt.Errorf("the input of a command: %w", in.err)
-	}
-	return Result{Exit: exit, Stdout: stdout, Stderr: s.Stderr()}, nil
-}
-
-// source notes why reading failed, which is another matter than a command that
-// reads no more.
-type source struct {
-	r   io.Reader
-	err error
-}
-
-// Read reads.
-func (s *source) Read(p []byte) (int, error) {
-	n, err := s.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		s.err = err
-	}
-	return n, err
 }
 
 // SFTP starts the SFTP subsystem. A machine without one that works is

@@ -1,7 +1,9 @@
 package connection
 
 import (
+	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -52,10 +54,31 @@ func explain(err error) string {
 	return err.Error()
 }
 
+// run runs a command to its end; stdin may be nil.
+func run(ctx context.Context, c *Conn, command string, stdin io.Reader) (Result, error) {
+	s, err := c.Exec(ctx, command)
+	if err != nil {
+		return Result{}, err
+	}
+	fed := make(chan struct{})
+	go func() {
+		defer close(fed)
+		if stdin != nil {
+			_, _ = io.Copy(s, stdin) // a command need not read all of its input
+		}
+		_ = s.CloseWrite() // it may be gone
+	}()
+	stdout, err := io.ReadAll(s)
+	exit, endErr := s.Wait(ctx)
+	err = errors.Join(err, endErr, s.Close())
+	<-fed
+	return Result{Exit: exit, Stdout: stdout, Stderr: s.Stderr()}, err
+}
+
 // says runs a command and wants this output.
 func says(t testing.TB, c *Conn, command, want string) {
 	t.Helper()
-	r, err := c.Run(t.Context(), command, nil)
+	r, err := run(t.Context(), c, command, nil)
 	if err != nil {
 		t.Fatal(explain(err))
 	}

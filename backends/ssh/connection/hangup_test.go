@@ -64,7 +64,7 @@ func TestMaxStartups(t *testing.T) {
 						return
 					}
 					defer conn.Close()
-					result, err := conn.Run(t.Context(), fmt.Sprintf("echo %d", i), nil)
+					result, err := run(t.Context(), conn, fmt.Sprintf("echo %d", i), nil)
 					if err == nil && string(result.Stdout) != fmt.Sprintf("%d\n", i) {
 						err = fmt.Errorf("it says %q", result.Stdout)
 					}

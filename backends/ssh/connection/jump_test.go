@@ -47,8 +47,8 @@ func TestJump(t *testing.T) {
 			for n := 2; n <= len(servers); n++ {
 				c := through(t, strings.Join(known, ""), key, servers[:n], way.lines...)
 				conn := dial(t, newPool(t), c, "box")
-				if (conn.Route().OpenSSH() != "") != (way.lines != nil) {
-					t.Fatalf("OpenSSH for %q", conn.Route().OpenSSH())
+				if (conn.link.route.beyond != "") != (way.lines != nil) {
+					t.Fatalf("OpenSSH for %q", conn.link.route.beyond)
 				}
 				says(t, conn, "echo $SSH_CONNECTION | cut -d' ' -f4", fmt.Sprintln(servers[n-1].Port))
 			}

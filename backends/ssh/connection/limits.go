@@ -2,12 +2,8 @@ package connection
 
 import "time"
 
-const (
-	// MaxStderr is how many bytes of a command's standard error are kept: its end.
-	MaxStderr = 8 << 10
-	// MaxStdout is how many bytes of output [Conn.Run] collects.
-	MaxStdout = 1 << 20
-)
+// MaxStderr is how many bytes of a command's standard error are kept: its end.
+const MaxStderr = 8 << 10
 
 // hangUpPauses are the waits before a server that hung up on whoever came is tried again:
 // who is kept out by MaxStartups is most often let in by then. They are few, since a

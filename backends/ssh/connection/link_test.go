@@ -365,7 +365,7 @@ func TestShared(t *testing.T) {
 				return
 			}
 			defer conn.Close()
-			if res, err := conn.Run(t.Context(), "echo in", nil); err != nil || string(res.Stdout) != "in\n" {
+			if res, err := run(t.Context(), conn, "echo in", nil); err != nil || string(res.Stdout) != "in\n" {
 				t.Errorf("%+v %v", res, err)
 			}
 		})

@@ -94,8 +94,8 @@ func TestConfiguration(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := r.String()
-			if r.OpenSSH() != "" {
-				got += "|" + r.OpenSSH()
+			if r.beyond != "" {
+				got += "|" + r.beyond
 			}
 			if got != tt.route {
 				t.Fatalf("got %q, want %q", got, tt.route)
@@ -114,7 +114,7 @@ func TestMembersWin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.User() != "me" || r.Host() != "real" || r.Port() != 2 {
+	if r.User() != "me" || r.last().Host != "real" || r.last().Port != 2 {
 		t.Errorf("got %s", r)
 	}
 	if got, want := r.last().Settings["identityfile"], []string{"/of/the 100%% profile", "/of/config"}; !slices.Equal(got, want) {
@@ -181,8 +181,8 @@ func TestNewerDirective(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.OpenSSH() != "routevia" {
-		t.Fatalf("OpenSSH for %q, want routevia", r.OpenSSH())
+	if r.beyond != "routevia" {
+		t.Fatalf("OpenSSH for %q, want routevia", r.beyond)
 	}
 }
 

@@ -44,16 +44,6 @@ func (r *Route) Key() string { return r.key }
 // User is the account on the machine.
 func (r *Route) User() string { return r.last().User }
 
-// Host is the machine's name, or address, once aliases are resolved.
-func (r *Route) Host() string { return r.last().Host }
-
-// Port is where its server listens.
-func (r *Route) Port() int { return r.last().Port }
-
-// OpenSSH is the directive for which the connection is OpenSSH's, such as
-// ProxyCommand; empty when it is made in this process.
-func (r *Route) OpenSSH() string { return r.beyond }
-
 // String is user@host:port, and over which hosts, for a person.
 func (r *Route) String() string {
 	var b strings.Builder

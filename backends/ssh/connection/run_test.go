@@ -11,7 +11,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends/ssh/sshtest"
@@ -28,8 +27,8 @@ func box(t testing.TB, o sshtest.Options, lines ...string) *Conn {
 	return dial(t, newPool(t), c, "box")
 }
 
-// TestRun: what a command gets and gives.
-func TestRun(t *testing.T) {
+// TestExec: what a command gets and gives.
+func TestExec(t *testing.T) {
 	t.Parallel()
 	conn := box(t, sshtest.Options{Banner: "Authorised use only\n"})
 	for _, tt := range []struct {
@@ -45,7 +44,7 @@ func TestRun(t *testing.T) {
 		{"exec >&- 2>&-; sleep 0.1", "", Result{}},
 		{"sleep 600 >/dev/null 2>&1 </dev/null & echo $! >/dev/null; kill $!", "", Result{}},
 	} {
-		got, err := conn.Run(t.Context(), tt.command, strings.NewReader(tt.stdin))
+		got, err := run(t.Context(), conn, tt.command, strings.NewReader(tt.stdin))
 		if err != nil {
 			t.Errorf("%s: %s", tt.command, explain(err))
 			continue
@@ -57,22 +56,21 @@ func TestRun(t *testing.T) {
 	if got := (Exit{Code: 143, Signal: "TERM"}).String() + ", " + (Exit{Code: 2}).String(); got != "signal TERM, exit status 2" {
 		t.Error(got)
 	}
-	got, err := conn.Run(t.Context(), fmt.Sprintf("head -c %d /dev/zero", MaxStdout+1), nil)
-	if err == nil || !strings.Contains(err.Error(), "more than") {
-		t.Errorf("too much output: %d bytes, %v", len(got.Stdout), err)
-	}
-	got, err = conn.Run(t.Context(), fmt.Sprintf("head -c %d /dev/zero >&2; echo end >&2", 4*MaxStderr), nil)
+	got, err := run(t.Context(), conn, fmt.Sprintf("head -c %d /dev/zero >&2; echo end >&2", 4*MaxStderr), nil)
 	if err != nil || len(got.Stderr) != MaxStderr || !strings.HasSuffix(got.Stderr, "end\n") {
 		t.Errorf("a lot of stderr: %d bytes, %v", len(got.Stderr), err)
 	}
+	s, err := conn.Exec(t.Context(), "exec sleep 600")
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := conn.Run(ctx, "sleep 600", nil); tool.KindOf(err) != tool.Timeout {
+	if _, err := s.Wait(ctx); tool.KindOf(err) != tool.Timeout {
 		t.Errorf("over the time: %v", err)
 	}
-	broken := errors.New("broken")
-	if _, err := conn.Run(t.Context(), "cat", io.MultiReader(strings.NewReader("x"), iotest.ErrReader(broken))); !errors.Is(err, broken) {
-		t.Errorf("input that fails: %v", err)
+	if err := errors.Join(s.Signal("TERM"), s.Close()); err != nil {
+		t.Error(err)
 	}
 	says(t, conn, "echo still there", "still there\n")
 }
@@ -205,7 +203,7 @@ func TestAccounts(t *testing.T) {
 	}
 	t.Run("nologin", func(t *testing.T) {
 		t.Parallel()
-		r, err := connect(t, "nologin").Run(t.Context(), "id -un", nil)
+		r, err := run(t.Context(), connect(t, "nologin"), "id -un", nil)
 		if err != nil || r.Code == 0 || !strings.Contains(string(r.Stdout), "not available") {
 			t.Fatalf("%+v %v", r, err)
 		}

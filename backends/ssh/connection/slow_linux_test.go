@@ -75,7 +75,7 @@ func TestNarrow(t *testing.T) {
 	p := newPool(t)
 	p.every, p.timeout = 200*time.Millisecond, 1200*time.Millisecond
 	conn := dial(t, p, c, "box")
-	r, err := conn.Run(t.Context(), "wc -c", bytes.NewReader(make([]byte, 256<<10)))
+	r, err := run(t.Context(), conn, "wc -c", bytes.NewReader(make([]byte, 256<<10)))
 	if err != nil || string(r.Stdout) != "262144\n" {
 		t.Fatalf("%q, %v", r.Stdout, err)
 	}

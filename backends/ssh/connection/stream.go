@@ -359,9 +359,6 @@ func (s *Stream) Signal(name string) error {
 	return nil
 }
 
-// Ended is closed when the command has ended, or the connection.
-func (s *Stream) Ended() <-chan struct{} { return s.ended }
-
 // Wait waits for the end of the command, whose output must be read meanwhile.
 // The error is that of a connection that ended first, or of ctx.
 func (s *Stream) Wait(ctx context.Context) (Exit, error) {
