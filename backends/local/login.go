@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,7 @@ var passing = []string{loginMarker, "PWD", "OLDPWD", "SHLVL", "_"}
 // the user's startup files set. own are the variables of this process, and the
 // result when the shell does not answer.
 func readLogin(own []string) loginEnvironment {
+	own = withHome(own)
 	variables, err := askShell(own)
 	if err != nil {
 		variables = slices.Clone(own)
@@ -52,6 +54,19 @@ func readLogin(own []string) loginEnvironment {
 		return !ok || name == "" || slices.Contains(passing, name)
 	})
 	return loginEnvironment{variables: variables, problem: err}
+}
+
+// withHome is the environment with a HOME, which a service that a system has started has
+// none of: startup files and commands look for everything there.
+func withHome(own []string) []string {
+	if slices.ContainsFunc(own, func(v string) bool { return strings.HasPrefix(v, "HOME=") && v != "HOME=" }) {
+		return own
+	}
+	u, err := user.Current()
+	if err != nil || u.HomeDir == "" {
+		return own
+	}
+	return append(slices.DeleteFunc(slices.Clone(own), func(v string) bool { return v == "HOME=" }), "HOME="+u.HomeDir)
 }
 
 func askShell(own []string) ([]string, error) {

@@ -4,6 +4,7 @@ package local
 
 import (
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,12 +56,31 @@ func TestReadLoginFallback(t *testing.T) {
 		"no env":   "eval \"$4\" | head -1",
 	} {
 		t.Run(name, func(t *testing.T) {
-			login := readLogin([]string{"SHELL=" + fakeShell(t, body), "PATH=/usr/bin:/bin", "OWN=kept", "PWD=/"})
+			login := readLogin([]string{"SHELL=" + fakeShell(t, body), "HOME=/h", "PATH=/usr/bin:/bin", "OWN=kept", "PWD=/"})
 			if login.problem == nil {
 				t.Error("no problem is told")
 			}
-			if !slices.Equal(login.variables[1:], []string{"PATH=/usr/bin:/bin", "OWN=kept"}) {
+			if !slices.Equal(login.variables[1:], []string{"HOME=/h", "PATH=/usr/bin:/bin", "OWN=kept"}) {
 				t.Errorf("the fallback is %q", login.variables)
+			}
+		})
+	}
+}
+
+// A service that a system has started has no HOME; startup files and commands have.
+func TestReadLoginWithoutHome(t *testing.T) {
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, own := range map[string][]string{"none": {}, "an empty one": {"HOME="}} {
+		t.Run(name, func(t *testing.T) {
+			shell := fakeShell(t, `export SEEN="$HOME"; eval "$4"`)
+			login := readLogin(append(own, "SHELL="+shell, "PATH=/usr/bin:/bin"))
+			for _, want := range []string{"HOME=" + u.HomeDir, "SEEN=" + u.HomeDir} {
+				if !slices.Contains(login.variables, want) {
+					t.Errorf("no %s in %q, %v", want, login.variables, login.problem)
+				}
 			}
 		})
 	}
