@@ -180,6 +180,41 @@ func testDescriptors(w *work) {
 	}
 }
 
+// A command that makes its standard descriptors such that do not block does so to nobody
+// else: what is written and read next is all there.
+func testNonblocking(w *work) {
+	const line = "dd iflag=nonblock oflag=nonblock count=0 status=none && dd oflag=nonblock count=0 status=none >&2 && " +
+		"for f in 0 1 2; do set -- $(grep ^flags: /proc/$$/fdinfo/$f); echo $(($2 & 04000)); done"
+	const nonblocking = "2048\n2048\n2048\n"
+	if got := w.sh(line); got != nonblocking {
+		w.Errorf("the flags of a command are %q", got)
+	}
+	for _, tty := range []*protocol.TTY{nil, {Cols: 80, Rows: 24}} {
+		r, err := w.ProcessStart(w.ctx(), protocol.ProcessStartParams{SessionID: w.session.ID, Command: line, TTY: tty})
+		if err != nil {
+			w.Fatal(explain(err))
+		}
+		w.over(r.Process.ID)
+		if got := strings.ReplaceAll(w.read(r.Process.ID, 0, "").Data, "\r\n", "\n"); got != nonblocking {
+			w.Errorf("the flags of a process are %q", got)
+		}
+	}
+	if got := w.sh("seq 40000; cat"); len(got) != 228894 || !strings.HasSuffix(got, "\n39999\n40000\n") {
+		w.Errorf("the next command prints %d bytes", len(got))
+	}
+	p := w.background("cat | tail -n 1")
+	if _, err := w.ProcessWrite(w.ctx(), protocol.ProcessWriteParams{SessionID: w.session.ID, ProcessID: p.ID, Data: strings.Repeat("input\n", 50_000) + "last\n"}); err != nil {
+		w.Error(explain(err))
+	}
+	if _, err := w.ProcessCloseStdin(w.ctx(), w.named(p.ID)); err != nil {
+		w.Error(explain(err))
+	}
+	w.over(p.ID)
+	if got := w.read(p.ID, 0, "").Data; got != "last\n" {
+		w.Errorf("the next process reads %q", got)
+	}
+}
+
 // The call returns when the command itself has ended; the grandchild that holds
 // its pipe is left alone.
 func testGrandchild(w *work) {
@@ -373,9 +408,9 @@ func testTerminal(w *work) {
 		w.Errorf("it prints %q", got)
 	}
 
-	// A size that is given before the program has begun is kept.
+	// A program that is executed only when the size has changed begins with that.
 	r, err = w.ProcessStart(w.ctx(), protocol.ProcessStartParams{
-		SessionID: w.session.ID, Command: "while [ ! -e sized ]; do sleep 0.01; done; stty size", TTY: &protocol.TTY{Cols: 123, Rows: 45},
+		SessionID: w.session.ID, Command: "while [ ! -e sized ]; do sleep 0.01; done; exec stty size", TTY: &protocol.TTY{Cols: 123, Rows: 45},
 	})
 	if err != nil {
 		w.Fatal(explain(err))

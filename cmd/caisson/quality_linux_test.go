@@ -9,7 +9,8 @@ import (
 
 // TestQuality is what bad input and bad luck must lead to, each by name, with the
 // program as users have it and a client over stdio. What needs root is
-// TestAsRootQuality.
+// [TestAsRootQuality], behind ssh [TestQualitySSH], for adapters [TestQualityCommand]:
+// -run 'Quality/RecycledPid' and -run 'Quality/local/Terminal' look in all of them.
 func TestQuality(t *testing.T) {
 	group := func(name string, rows map[string]func(*testing.T)) {
 		t.Run(name, func(t *testing.T) {
@@ -92,6 +93,7 @@ func everyday(t *testing.T, profile members) {
 		{"Sockets", testSockets},
 		{"Stdin", testStdin},
 		{"Descriptors", testDescriptors},
+		{"Nonblocking", testNonblocking},
 		{"Grandchild", testGrandchild},
 		{"Timeout", testTimeout},
 		{"Cancel", testCancel},
