@@ -92,6 +92,13 @@ describe("in a real workbench", () => {
     await picture("first-start");
   });
 
+  it("begins a configuration where there is none", async () => {
+    await window.command("Caisson: Open Configuration");
+    await window.tab("config.json").waitFor();
+    await window.editor.filter({ hasText: "execution_environments" }).waitFor();
+    await window.closeEditor("config.json");
+  });
+
   it("opens a container, chosen by its profile", async () => {
     await configure({});
     await window.command("Caisson: Choose Environment");

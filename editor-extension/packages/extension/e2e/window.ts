@@ -61,11 +61,8 @@ export class Window {
     const input = this.page.locator(quickInputField);
     const typed = `>${title}`;
     await until(`the command ${title} is taken`, async () => {
-      const open =
-        (await input.isVisible()) && (await input.inputValue({ timeout: 1_000 })).startsWith(">");
-      if (!open) {
-        await this.page.keyboard.press("F1");
-      }
+      // Where the list is open still it stays so.
+      await this.page.keyboard.press("F1");
       await input.fill(typed, { timeout: 5_000 });
       await this.line(title).click({ timeout: 5_000 });
       return true;
