@@ -277,7 +277,7 @@ func TestCancelKillsAll(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(m.o.Root, "PROOF")); err == nil {
 				t.Error("it went on")
 			}
-			if n := m.Live(); n != 0 {
+			if n := live(m); n != 0 {
 				t.Errorf("%d live", n)
 			}
 		})

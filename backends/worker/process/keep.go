@@ -98,12 +98,6 @@ func (m *Manager) SetCompletionMode(_ context.Context, id, mode string) (tool.Pr
 	return m.note(id, func(r *record) { r.CompletionMode = mode })
 }
 
-// Recheck stores in how many minutes the process should be looked at again;
-// 0 means that it was. Nothing here acts on it.
-func (m *Manager) Recheck(_ context.Context, id string, minutes int) (tool.Process, error) {
-	return m.note(id, func(r *record) { r.RecheckMinutes = minutes })
-}
-
 // note changes the record without an event.
 func (m *Manager) note(id string, f func(*record)) (tool.Process, error) {
 	p, err := m.find(id)

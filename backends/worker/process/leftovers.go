@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/backends/worker/workspace"
 )
 
 // killLeftovers kills what a worker that did not close has left running: the
@@ -83,8 +84,12 @@ func (l *leftovers) look(all []procInfo) {
 // this was the record's: by its mark, by where it works, or by what commands are not
 // allowed and others are.
 func (l *leftovers) proves(rec record, p procInfo) bool {
-	return p.start >= rec.Identity.Start && !p.zombie && (marked(p.pid, l.instance+"/"+rec.ID) ||
-		rec.CWD != "/" && worksIn(p.pid, rec.CWD) || !l.limited && unprivileged(p.pid))
+	if p.start < rec.Identity.Start || p.zombie {
+		return false
+	}
+	dir, err := workspace.Parse(rec.CWD)
+	return marked(p.pid, l.instance+"/"+rec.ID) || err == nil && dir != "/" && worksIn(p.pid, dir) ||
+		!l.limited && unprivileged(p.pid)
 }
 
 // has reports whether p is in one of the sessions. Who has become another user's is

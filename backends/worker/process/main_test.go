@@ -114,6 +114,13 @@ func newTest(t testing.TB, change ...func(*Options)) (*Manager, *recorder) {
 	return m, r
 }
 
+// live counts the commands that run now, foreground ones included.
+func live(m *Manager) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.live)
+}
+
 func start(t testing.TB, m *Manager, line string) tool.Process {
 	t.Helper()
 	return startRequest(t, m, tool.StartRequest{Command: line})

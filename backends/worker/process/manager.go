@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"crypto/rand"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 )
@@ -190,13 +189,6 @@ func (m *Manager) Wait(ctx context.Context, id string) (tool.Process, error) {
 	case <-ctx.Done():
 		return p.snapshot(), ended(ctx, "waiting for the end of "+id)
 	}
-}
-
-// Live counts the commands that run now, foreground ones included.
-func (m *Manager) Live() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.live)
 }
 
 // admit counts p as live, if there is room and the Manager is open. The caller

@@ -21,9 +21,8 @@ type record struct {
 	// Request is a digest of the start request. The environment in it may be
 	// secret, so the request itself is not kept; the id is the digest's salt.
 	Request string `json:"request,omitempty"`
-	// Delivered and RecheckMinutes are stored for peers that use them.
-	Delivered      bool `json:"completion_delivered,omitempty"`
-	RecheckMinutes int  `json:"recheck_minutes,omitempty"`
+	// Delivered is stored for peers that use it.
+	Delivered bool `json:"completion_delivered,omitempty"`
 	// Gone is a record that was cleaned up.
 	Gone bool `json:"gone,omitempty"`
 }
@@ -44,9 +43,6 @@ func (r *record) appendJSON(b []byte) []byte {
 	text(`,"request":`, r.Request)
 	if r.Delivered {
 		b = append(b, `,"completion_delivered":true`...)
-	}
-	if r.RecheckMinutes != 0 {
-		b = strconv.AppendInt(append(b, `,"recheck_minutes":`...), int64(r.RecheckMinutes), 10)
 	}
 	if r.Gone {
 		b = append(b, `,"gone":true`...)

@@ -15,7 +15,7 @@ func TestRecordAppendJSON(t *testing.T) {
 			ID: "p-1", Command: "a \"<b>\"\n", Argv: []string{"x", ""}, StartedAt: time.Now().UTC(), Label: "l",
 		},
 		Identity: identity{Start: 1 << 63, Boot: "b", Namespace: "pid:[1]"},
-		Request:  "r", Delivered: true, RecheckMinutes: 7, Gone: true,
+		Request:  "r", Delivered: true, Gone: true,
 	}
 	for _, rec := range []record{{}, full} {
 		var back record
