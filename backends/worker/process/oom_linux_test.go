@@ -92,6 +92,11 @@ func TestOutOfMemoryAfterAll(t *testing.T) {
 	if err != nil || r.Signal != "SIGKILL" || r.OOMKilled != "" {
 		t.Errorf("out of time: %+v, %v", r, err)
 	}
+	// What is killed from here when it has ended was not ended by that.
+	r, err = m.Run(t.Context(), Command{Command: "kill -KILL $$", Alone: true})
+	if err != nil || r.Signal != "SIGKILL" || r.OOMKilled != tool.OOMCertain {
+		t.Errorf("alone: %+v, %v", r, err)
+	}
 }
 
 func TestOOMFile(t *testing.T) {
