@@ -21,6 +21,8 @@ import (
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/client"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/caisson-dev/caisson/backends/remote"
 )
 
 // The files engine*.go alone import the engine's client library. They turn our
@@ -225,7 +227,7 @@ func (e *engine) describe(ctx context.Context) (daemonInfo, error) {
 		ID:       info.ID,
 		Version:  info.ServerVersion,
 		API:      e.api.ClientVersion(),
-		Platform: platform{OS: info.OSType, Arch: goArch(info.Architecture)},
+		Platform: platform{OS: info.OSType, Arch: remote.GoArch(info.Architecture)},
 		System:   info.OperatingSystem,
 	}
 	d.Limits.Memory, d.Limits.CPU, d.Limits.Pids = info.MemoryLimit, info.CPUCfsQuota, info.PidsLimit
@@ -247,21 +249,6 @@ func (e *engine) probe(ctx context.Context) error {
 		return err
 	}
 	return conn.Close()
-}
-
-// goArch is Go's name of a CPU that a daemon names as uname does.
-func goArch(machine string) string {
-	switch machine {
-	case "x86_64":
-		return "amd64"
-	case "aarch64":
-		return "arm64"
-	case "i386", "i686":
-		return "386"
-	case "armv6l", "armv7l":
-		return "arm"
-	}
-	return machine
 }
 
 // image looks for an image; want, unless zero, chooses among its platforms

@@ -118,3 +118,19 @@ func hashProgram(path string) (Program, error) {
 	}
 	return Program{Path: path, Sum: hex.EncodeToString(sum.Sum(nil)), Size: n}, nil
 }
+
+// GoArch is Go's word for a CPU that uname -m names, which is also how engines of
+// containers name it. One that it does not know stays as it is.
+func GoArch(machine string) string {
+	switch machine {
+	case "x86_64":
+		return "amd64"
+	case "aarch64":
+		return "arm64"
+	case "i386", "i486", "i586", "i686":
+		return "386"
+	case "armv6l", "armv7l", "armv8l":
+		return "arm"
+	}
+	return machine
+}

@@ -106,3 +106,15 @@ func write(t *testing.T, path, content string) {
 		t.Fatal(err)
 	}
 }
+
+func TestGoArch(t *testing.T) {
+	for machine, want := range map[string]string{
+		"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64",
+		"i386": "386", "i486": "386", "i586": "386", "i686": "386",
+		"armv6l": "arm", "armv7l": "arm", "armv8l": "arm", "riscv64": "riscv64",
+	} {
+		if got := GoArch(machine); got != want {
+			t.Errorf("%s: %s, want %s", machine, got, want)
+		}
+	}
+}

@@ -5,11 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -90,73 +87,6 @@ func (b *Backend) acquire(ctx context.Context, key string) (release func(), err 
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-}
-
-// facts are what a machine says about itself.
-type facts struct {
-	os, arch string // in Go's words
-	system   string // in its own
-	uid      string
-	cache    string // the user's cache directory
-	temp     string
-}
-
-// lookScript prints the facts, a line each, after the line $1.
-const lookScript = `printf "%s\n" "$1" "$(uname -s)" "$(uname -m)" "$(id -u)" "${XDG_CACHE_HOME:-$HOME/.cache}" "${TMPDIR:-/tmp}"`
-
-// look asks the machine what it is. It needs nothing there but a POSIX shell.
-func (m machine) look(ctx context.Context) (facts, error) {
-	result, err := m.script(ctx, answerTimeout, nil, lookScript)
-	lines := strings.Split(string(result.Stdout), "\n")
-	if errors.Is(err, remote.ErrNoMark) || err == nil && len(lines) < 5 {
-		e := tool.Errorf(tool.BackendUnavailable, "%s does not run commands: it ended with %d: %s", m.name, result.Code, said(result))
-		if hint := limited(said(result)); hint != "" {
-			return facts{}, e.WithHint("%s", hint)
-		}
-		return facts{}, e.WithHint("the account needs a login shell that runs commands, /bin/sh, and no ForceCommand: try ssh with the command \"uname -a\"")
-	}
-	if err != nil {
-		return facts{}, err
-	}
-	if lines[0] == "" || lines[2] == "" {
-		return facts{}, tool.Errorf(tool.BackendUnavailable, "%s runs no uname, or no id: %s", m.name, said(connection.Result{Stderr: result.Stderr})).
-			WithHint("have the account's startup files leave a PATH with the system's programs")
-	}
-	f := facts{system: lines[0] + " " + lines[1], uid: lines[2], cache: lines[3], temp: lines[4]}
-	f.os, f.arch = goos(lines[0]), goarch(lines[1])
-	if f.os == "" {
-		return f, tool.Errorf(tool.Unsupported, "%s runs %s: no worker of Caisson's runs there", m.name, f.system).
-			WithHint("use a machine that runs Linux")
-	}
-	return f, nil
-}
-
-// goos is Go's word for what uname -s prints, or empty.
-func goos(system string) string {
-	switch system {
-	case "Linux":
-		return "linux"
-	case "Darwin":
-		return "darwin"
-	case "FreeBSD", "OpenBSD", "NetBSD":
-		return strings.ToLower(system)
-	}
-	return ""
-}
-
-// goarch is Go's word for what uname -m prints.
-func goarch(machine string) string {
-	switch machine {
-	case "x86_64", "amd64":
-		return "amd64"
-	case "aarch64", "arm64":
-		return "arm64"
-	case "i386", "i486", "i586", "i686":
-		return "386"
-	case "armv6l", "armv7l", "armv8l":
-		return "arm"
-	}
-	return machine
 }
 
 // candidate is where the worker may be put.
@@ -313,101 +243,4 @@ func (m machine) verify(ctx context.Context, p placement) error {
 		Action: remote.SiteSweep, Sum: p.sum, OlderThanMS: workerAge.Milliseconds(), DryRun: true,
 	})
 	return err
-}
-
-// upload sends the program under a name of its own, and has it check its hash
-// and take its place itself: two services may do that at the same time. It is
-// sent by sftp, and where that does not work, or leads somewhere else, through a
-// shell.
-func (b *Backend) upload(ctx context.Context, m machine, dir string, file remote.Program) error {
-	temporary := path.Join(dir, ".upload-"+random())
-	defer m.discard(ctx, temporary)
-	err := m.install(ctx, temporary, file, m.sendSFTP)
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	b.log.Debug("an upload by sftp failed", "machine", m.name, "reason", err)
-	m.discard(ctx, temporary)
-	err = m.install(ctx, temporary, file, m.sendShell)
-	if not := (*notStarted)(nil); errors.As(err, &not) {
-		if !not.refused() {
-			return &unfit{"the worker is there and ends at once, as under a limit of memory: " + said(not.result)}
-		}
-		return &unfit{noexec(not.result)}
-	}
-	return err
-}
-
-// install sends the program and has it take its place.
-func (m machine) install(ctx context.Context, path string, file remote.Program, send func(context.Context, string, io.Reader, int64) error) error {
-	content, err := os.Open(file.Path)
-	if err != nil {
-		return tool.Errorf(tool.Internal, "the worker cannot be read: %w", err)
-	}
-	defer content.Close()
-	if err := send(ctx, path, content, file.Size); err != nil {
-		return err
-	}
-	_, err = m.site(ctx, answerTimeout, path, remote.SiteRequest{Action: remote.SiteInstall, Sum: file.Sum, Name: workerName})
-	return err
-}
-
-// sendSFTP writes a file by the sftp subsystem. One that takes nothing for a while is
-// given up: a shell may do better.
-func (m machine) sendSFTP(ctx context.Context, path string, content io.Reader, size int64) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, uploadTimeout)
-	defer cancel()
-	stalled := time.AfterFunc(sftpTimeout, cancel)
-	defer stalled.Stop()
-	client, err := m.SFTP(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, client.Close()) }()
-	stop := context.AfterFunc(ctx, func() { client.Close() })
-	defer stop()
-	f, err := client.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
-	if err != nil {
-		return err
-	}
-	_, err = f.ReadFrom(&movingReader{content, size, func() { stalled.Reset(sftpTimeout) }})
-	if err == nil {
-		err = f.Chmod(0o700)
-	}
-	return errors.Join(err, f.Close())
-}
-
-// movingReader tells of each read, and how much there is, for which the client has
-// several requests open at once.
-type movingReader struct {
-	io.Reader
-	size  int64
-	moved func()
-}
-
-// Size is how much there is, in bytes.
-func (r *movingReader) Size() int64 { return r.size }
-
-// Read reads.
-func (r *movingReader) Read(p []byte) (int, error) {
-	r.moved()
-	return r.Reader.Read(p)
-}
-
-// sendShell writes a file through the account's shell.
-func (m machine) sendShell(ctx context.Context, path string, content io.Reader, _ int64) error {
-	result, err := m.script(ctx, uploadTimeout, content, `printf "%s\n" "$1"; umask 077; cat > "$2" && chmod 700 "$2"`, path)
-	if err != nil {
-		return err
-	}
-	if result.Code != 0 {
-		return &unfit{said(result)}
-	}
-	return nil
-}
-
-// discard removes what an upload left, even when ctx has ended. What cannot be
-// removed is small and private, and goes with the directory of its build.
-func (m machine) discard(ctx context.Context, path string) {
-	_, _ = m.script(context.WithoutCancel(ctx), cleanupTimeout, nil, `printf "%s\n" "$1"; rm -f "$2"`, path)
 }
