@@ -208,17 +208,16 @@ func (w *walker) bundled(sh *shell, args []field) {
 
 // later follows at and batch, which read commands that run later, from a file where one is
 // named.
-func (w *walker) later(sh *shell, program string, args []field, stdin string) string {
+func (w *walker) later(sh *shell, program string, args []field, stdin string) {
 	for i, a := range args {
 		switch {
 		case begins([]string{"-l", "-c", "-d", "-r", "-V"}, a.text) && program == "at":
-			return string(outside) // they show and remove what is there
+			return // they show and remove what is there
 		case a.text == "-f" && i+1 < len(args):
 			stdin = w.file(sh, args[i+1], stdin)
 		}
 	}
 	w.typed(sh.child(), program, stdin)
-	return string(outside)
 }
 
 // addresses follows an address of socat that is a program.

@@ -42,7 +42,8 @@ func (w *walker) special(sh *shell, program string, fields []field, stdin string
 	case "xdotool", "ydotool", "wtype", "kitty", "wezterm":
 		return w.typing(program, args)
 	case "at", "batch":
-		return w.later(sh, program, args, stdin), true
+		w.later(sh, program, args, stdin)
+		return string(outside), true
 	case "pwsh", "powershell":
 		return w.powershell(sh, program, args, stdin), true
 	case "python", "pypy", "ipython", "perl", "ruby", "irb", "node", "nodejs", "php", "lua", "luajit", "r", "octave", "julia", "tclsh", "wish",
