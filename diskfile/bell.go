@@ -13,10 +13,10 @@ import (
 // process: its directory can be watched for that, where to watch all that may change
 // would take a watch of the system for each. What is written says nothing.
 type Bell struct {
-	file string
-	of   string
-	log  *slog.Logger
-	mute sync.Once // that it cannot be written is told
+	file   string
+	of     string
+	log    *slog.Logger
+	warned sync.Once // that it cannot be written is told
 }
 
 // NewBell is the bell of a directory that is the user's alone. Nothing is made before it is
@@ -39,7 +39,7 @@ func (b *Bell) Ring() {
 		}
 	}
 	if err != nil {
-		b.mute.Do(func() {
+		b.warned.Do(func() {
 			b.log.Warn("other services are not told what becomes of "+b.of, "bell", b.file, "error", err)
 		})
 	}
