@@ -20,6 +20,11 @@ describe("doctorReport", () => {
       "local: fine\n\nThe rest of the report is missing: the doctor was ended after 90 s.\n",
     );
     expect(() => doctorReport(late, "", "")).toThrow("ended after 90 s");
+    const foreign = failure({ code: null as never, signal: "SIGKILL", killed: false });
+    expect(doctorReport(foreign, "local: fine\n", "")).toBe(
+      "local: fine\n\nThe rest of the report is missing: the doctor was ended by SIGKILL.\n",
+    );
+    expect(() => doctorReport(foreign, "", "")).toThrow("ended by SIGKILL");
     const long = failure({ code: "ERR_CHILD_PROCESS_STDIO_MAXBUFFER" });
     expect(doctorReport(long, "local: fine\n", "")).toContain("is missing: Command failed.");
   });

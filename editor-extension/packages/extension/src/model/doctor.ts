@@ -21,9 +21,13 @@ export function doctorReport(
 }
 
 /** Why the doctor did not come to its end; "" when it did. */
-function cutOff({ killed, code, message }: ExecFileException): string {
+function cutOff({ killed, signal, code, message }: ExecFileException): string {
   if (killed === true) {
     return `the doctor was ended after ${doctorBudget / 1000} s`;
+  }
+  // Not ours: too little memory, or somebody.
+  if (typeof signal === "string") {
+    return `the doctor was ended by ${signal}`;
   }
   return typeof code === "string" ? message : "";
 }
