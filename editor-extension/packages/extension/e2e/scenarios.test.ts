@@ -130,16 +130,8 @@ describe("in a real workbench", () => {
     await window.typeInTerminal("a whisper");
     await window.terminal.filter({ hasText: "heard a whisper" }).waitFor();
     await picture("process");
-    const stopped = row.filter({ hasText: "stopped" });
-    await until("the process is stopped", async () => {
-      // The line is shown anew while it runs, perhaps in the middle of a click.
-      if (!(await stopped.isVisible())) {
-        await row.hover({ timeout: 1_000 });
-        await row.locator('.action-label[aria-label^="Stop Process"]').click({ timeout: 1_000 });
-        await stopped.waitFor({ timeout: 5_000 });
-      }
-      return true;
-    });
+    await window.clickOnRow(row, "Stop Process");
+    await row.filter({ hasText: "stopped" }).waitFor();
     await until("the extension was told of its beginning and its end", async () => {
       const { processes } = await agent.seen();
       const told = processes.filter((e) => e.process.label === "listener").map((e) => e.type);
@@ -416,10 +408,12 @@ describe("in a real workbench", () => {
       agent.call(asked, "bash", { command: "echo should repeat" }),
     );
     await window.dialog.filter({ hasText: "echo should repeat" }).waitFor();
+    const more = await window.countDialogs();
     await window.dialog.locator(".monaco-button", { hasText: "This Session" }).click();
     for (const { structuredContent } of await Promise.all(same)) {
       expect(structuredContent).toMatchObject({ stdout: "should repeat\n" });
     }
+    expect(await more()).toBe(0);
     await window.dialog.waitFor({ state: "hidden" });
   });
 
@@ -491,9 +485,13 @@ describe("in a real workbench", () => {
     expect(pid).toBeDefined();
     process.kill(pid as number, "SIGKILL");
     await Promise.all(asked);
+    const more = await window.countDialogs();
     await window.dialog.locator(".monaco-button", { hasText: "Allow Once" }).click();
     await window.notification("The answer came too late").waitFor();
-    // Of the other call nobody is asked: it is over as well.
+    // Of the other call nobody is asked: it is over as well. What the extension has shown
+    // is shown when the window has taken a setting of it that comes after.
+    await agent.configure("caisson.environmentFiles.editable");
+    expect(await more()).toBe(0);
     await window.dialog.waitFor({ state: "hidden" });
     await until("another service runs", async () => {
       const now = await workbench.services();

@@ -178,6 +178,25 @@ export class Window {
     return this.page.locator(".monaco-dialog-box");
   }
 
+  /** Counts the modal questions that are opened from now on, however briefly they are shown. */
+  async countDialogs(): Promise<() => Promise<number>> {
+    const opened = await this.page.evaluateHandle(() => {
+      const shown = document.getElementsByClassName("monaco-dialog-box");
+      const before = new Set(shown);
+      const opened = new Set<Element>();
+      const look = () => {
+        for (const box of shown) {
+          if (!before.has(box)) {
+            opened.add(box);
+          }
+        }
+      };
+      new MutationObserver(look).observe(document, { childList: true, subtree: true });
+      return opened;
+    });
+    return () => opened.evaluate(({ size }) => size);
+  }
+
   /** The text of the terminal in the panel. */
   get terminal(): Locator {
     return this.page.locator(".terminal-wrapper.active .xterm");
@@ -247,21 +266,48 @@ export class Window {
   }
 
   /**
-   * Takes a line of what a right click on a row offers, until what it leads to is shown: the
-   * menu closes when something else is shown, and takes nothing in its first moment.
+   * Takes a line of what a right click on a row offers, and waits for what it leads to. The
+   * menu closes when something else is shown, and takes nothing in its first moment: then it
+   * is tried again. A line that was taken is not, whatever came of it.
    */
   async takeFromMenu(row: Locator, text: string, leadsTo: Locator): Promise<void> {
     const item = this.page.locator(".context-view .action-menu-item").filter({ hasText: text });
     await until(`${text} is taken from the menu`, async () => {
-      if (!(await leadsTo.isVisible())) {
-        if (!(await item.isVisible())) {
-          await row.click({ button: "right", timeout: 5_000 });
-        }
-        await item.hover({ timeout: 5_000 });
-        await this.page.keyboard.press("Enter");
-        await leadsTo.waitFor({ timeout: 10_000 });
+      if (!(await item.isVisible())) {
+        await row.click({ button: "right", timeout: 5_000 });
       }
+      await item.hover({ timeout: 5_000 });
+      // Of the line, and of nothing that has the keyboard instead.
+      await item.press("Enter", { timeout: 5_000 });
+      await item.waitFor({ state: "hidden", timeout: 10_000 });
       return true;
+    });
+    await leadsTo.waitFor();
+  }
+
+  /**
+   * Clicks a button that the list's row shows while the pointer is over it. Its line may be
+   * shown anew in the middle of a click, which then reaches no button, and is made again; one
+   * that has reached it is not, whatever came of it.
+   */
+  async clickOnRow(row: Locator, button: string): Promise<void> {
+    const selector = `.action-label[aria-label^="${button}"]`;
+    const reached = await this.page.evaluateHandle((selector) => {
+      const reached = { clicks: 0 };
+      const seen = ({ target }: MouseEvent) => {
+        if (target instanceof Element && target.closest(selector) !== null) {
+          reached.clicks++;
+        }
+      };
+      document.addEventListener("click", seen, { capture: true });
+      return reached;
+    }, selector);
+    await until(`a click reaches ${button}`, async () => {
+      if ((await reached.evaluate(({ clicks }) => clicks)) === 0) {
+        await row.hover({ timeout: 1_000 });
+        await row.locator(selector).click({ timeout: 1_000 });
+      }
+      return (await reached.evaluate(({ clicks }) => clicks)) > 0 || undefined;
     });
   }
 
