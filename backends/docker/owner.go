@@ -15,6 +15,9 @@ func self() owner { return owner(remote.Self()) }
 // dead reports whether the process is proven to have ended.
 func (o owner) dead() bool { return remote.Owner(o).Dead() }
 
+// thisBoot reports whether the process is known to be of this machine's present boot.
+func (o owner) thisBoot() bool { return remote.Owner(o).ThisBoot() }
+
 // labels are the owner as labels.
 func (o owner) labels() map[string]string {
 	return map[string]string{

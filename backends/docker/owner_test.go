@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"errors"
 	"os/exec"
 	"testing"
 
@@ -10,14 +11,27 @@ import (
 // deadOwner is a process of this machine that has ended.
 func deadOwner(t *testing.T) owner {
 	t.Helper()
-	cmd := exec.Command("true")
+	cmd := exec.Command("cat") // until it has been looked at
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	o := owner(remote.OwnerOf(cmd.Process.Pid))
-	if err := cmd.Wait(); err != nil {
+	if err := errors.Join(stdin.Close(), cmd.Wait()); err != nil {
 		t.Fatal(err)
 	}
+	return o
+}
+
+// earlierOwner is a process that has ended of a boot of this machine before this one, or of
+// a copy of this machine.
+func earlierOwner(t *testing.T) owner {
+	t.Helper()
+	o := deadOwner(t)
+	o.Start = "another-boot:1"
 	return o
 }
 

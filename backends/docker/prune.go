@@ -23,12 +23,14 @@ func ownerless(o backends.PruneOptions, labels map[string]string, created, now t
 }
 
 // makerDead reports whether who made a thing with the labels is dead: a process of this
-// machine that is proven to have ended, and, where the thing is of another store than the
-// one that looks, a while ago. Such a process may be one of a copy of this machine, which
-// works on the same daemon, and where it runs.
+// machine that is proven to have ended. Where the thing is of another store than the one
+// that looks, such a process may be one of a copy of this machine, which works on the same
+// daemon, and where it runs. So it must be of this boot too, which a copy has not, unless it
+// went on from the same memory; or the thing must be old. A wrong guess costs no more than
+// one check, or one worker that is put on the daemon again.
 func makerDead(store string, labels map[string]string, created, now time.Time) bool {
-	return ownerOf(labels).dead() &&
-		(labels[labelStore] == store || !created.IsZero() && now.Sub(created) >= foreignAge)
+	o := ownerOf(labels)
+	return o.dead() && (labels[labelStore] == store || o.thisBoot() || now.Sub(created) >= foreignAge)
 }
 
 // prune finds, and unless DryRun removes, what is ownerless now.

@@ -87,8 +87,8 @@ func TestPrune(t *testing.T) {
 func TestPruneOfAnInterruptedCheck(t *testing.T) {
 	image := bare(t)
 	e := testEngine(t)
-	living, killed := newBackend(t, far(t)), newBackend(t, far(t))
-	killed.owner = deadOwner(t)
+	living, killed, copied := newBackend(t, far(t)), newBackend(t, far(t)), newBackend(t, far(t))
+	killed.owner, copied.owner = deadOwner(t), earlierOwner(t)
 	t.Cleanup(func() { removeAll(t, checkStore) })
 	// Who is killed gets no further than this, and removes nothing.
 	upToContainer := func(b *Backend) (made bool) {
@@ -101,7 +101,7 @@ func TestPruneOfAnInterruptedCheck(t *testing.T) {
 		})
 		return made
 	}
-	if !upToContainer(killed) || !upToContainer(living) {
+	if !upToContainer(killed) || !upToContainer(living) || !upToContainer(copied) {
 		t.Fatal("the checks made no containers")
 	}
 	prune := func(dryRun bool, after time.Duration) (n int) {
@@ -114,12 +114,16 @@ func TestPruneOfAnInterruptedCheck(t *testing.T) {
 		}
 		return n
 	}
-	if got := prune(true, 0); got != 0 {
-		t.Errorf("%d containers of checks are young, and pruned", got)
-	}
-	for i, want := range []int{1, 1, 0} {
-		if got := prune(i == 0, foreignAge); got != want {
-			t.Errorf("prune %d found %d containers of checks, want %d", i, got, want)
+	for i, step := range []struct {
+		dryRun bool
+		after  time.Duration
+		want   int
+	}{
+		// That of a copy of this machine may go on there, as long as it is young.
+		{true, 0, 1}, {true, foreignAge, 2}, {false, 0, 1}, {false, 0, 0}, {false, foreignAge, 1}, {false, foreignAge, 0},
+	} {
+		if got := prune(step.dryRun, step.after); got != step.want {
+			t.Errorf("prune %d found %d containers of checks, want %d", i, got, step.want)
 		}
 	}
 	if left := left(t, checkStore); len(left) != 1 {
@@ -128,7 +132,7 @@ func TestPruneOfAnInterruptedCheck(t *testing.T) {
 }
 
 func TestOwnerless(t *testing.T) {
-	gone := deadOwner(t).labels()
+	gone := earlierOwner(t).labels()
 	gone[labelStore], gone[labelEnvironment] = "mine", "old"
 	with := func(name, value string) map[string]string {
 		labels := maps.Clone(gone)
@@ -141,6 +145,8 @@ func TestOwnerless(t *testing.T) {
 	maps.Copy(alive, self().labels())
 	own := maps.Clone(helper)
 	own[labelStore] = "mine"
+	killed := maps.Clone(helper)
+	maps.Copy(killed, deadOwner(t).labels())
 	now := time.Now()
 	for _, test := range []struct {
 		name   string
@@ -149,6 +155,7 @@ func TestOwnerless(t *testing.T) {
 		want   bool
 	}{
 		{"of this store", own, 0, true},
+		{"of another, which was killed here", killed, 0, true},
 		{"of another", helper, foreignAge, true},
 		{"of another, that may be in use", helper, foreignAge - time.Second, false},
 		{"of another, from a clock ahead", helper, -time.Hour, false},
@@ -170,7 +177,8 @@ func TestOwnerless(t *testing.T) {
 		{"another store", with(labelStore, "theirs"), time.Time{}, false},
 		{"a check that was cut off", with(labelStore, checkStore), now.Add(-time.Hour), true},
 		{"another store's helper", helper, now.Add(-time.Hour), true},
-		{"another store's helper of an unknown age", helper, time.Time{}, false},
+		{"another store's helper of an unknown age", helper, time.Time{}, true},
+		{"a check of an unknown age", with(labelStore, checkStore), time.Time{}, true},
 		{"another machine", with(labelOwnerHost, "far"), time.Time{}, false},
 		{"alive", alive, time.Time{}, false},
 		{"nothing is known", nil, time.Time{}, false},

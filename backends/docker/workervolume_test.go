@@ -112,30 +112,38 @@ func TestWorkerVolumeFilledByMany(t *testing.T) {
 	wait.Wait()
 }
 
-// A service that died while it filled the volume does not hold up the next.
+// A service that died while it filled the volume does not hold up the next one, whatever
+// store either has: a check has none.
 func TestWorkerVolumeOfADeadFiller(t *testing.T) {
 	program := variant(t, t.Name())
 	image := bare(t)
 	e := testEngine(t)
-	dead := newBackend(t, program)
-	dead.owner = deadOwner(t)
+	dead, copied := newBackend(t, program), newBackend(t, program)
+	dead.owner, copied.owner = deadOwner(t), earlierOwner(t)
 	f := must(dead.binaries.find(hostArch(t, e)))(t)
 	volume := volumePrefix + f.Sum[:32]
-	binding := newBinding(t, dead, image)
-	spec := dead.workers.helper(binding, imageInfo{ID: image}, f, volume, fillerName(volume))
-	must(dead.create(t.Context(), e, spec))(t)
+	fill := func(by *Backend) backends.Binding {
+		binding := newBinding(t, by, image)
+		spec := by.workers.helper(binding, imageInfo{ID: image}, f, volume, fillerName(volume))
+		must(by.create(t.Context(), e, spec))(t)
+		return binding
+	}
+	binding := fill(copied)
 
 	// Of another store its process may be one of a copy of this machine, and run there.
 	b := newBackend(t, program)
 	seen, cancel := context.WithTimeout(t.Context(), 10*pollInterval)
 	defer cancel()
 	if err := b.workers.waitForFiller(seen, e, "another", volume, time.Now().Add(time.Hour)); err == nil {
-		t.Error("another store's filler does not hold it up")
+		t.Error("the filler of a copy does not hold it up")
 	}
 	must(e.container(t.Context(), fillerName(volume)))(t)
-	next := newBinding(t, b, image)
-	next.Store = binding.Store
-	created(t, b, next)
+	if err := b.workers.waitForFiller(t.Context(), e, binding.Store, volume, time.Now().Add(time.Hour)); err != nil {
+		t.Error(err)
+	}
+
+	fill(dead)
+	created(t, b, newBinding(t, b, image))
 	if _, err := e.container(t.Context(), fillerName(volume)); err == nil {
 		t.Error("the dead filler's container is left")
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
+	"strings"
 )
 
 // Owner is a process of a service that made something elsewhere, so that it can
@@ -12,8 +13,8 @@ type Owner struct {
 	// Host names the machine, and where it matters the process namespace.
 	Host string
 	PID  int
-	// Start tells the process from a later one with its pid; "" when the
-	// operating system does not tell.
+	// Start tells the process from a later one with its pid, as "boot:when"; ""
+	// when the operating system does not tell.
 	Start string
 }
 
@@ -48,4 +49,12 @@ func (o Owner) Dead() bool {
 		return true
 	}
 	return o.Start != "" && start != "" && o.Start != start
+}
+
+// ThisBoot reports whether the process is of this machine since it was booted, as
+// far as is known: a copy of a machine has its name, but was booted by itself.
+func (o Owner) ThisBoot() bool {
+	mine, _ := processStart(os.Getpid())
+	boot, _, _ := strings.Cut(mine, ":")
+	return boot != "" && o.Host == hostID() && strings.HasPrefix(o.Start, boot+":")
 }

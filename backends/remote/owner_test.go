@@ -1,21 +1,27 @@
 package remote
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"testing"
 )
 
 // deadOwner is a process of this machine that has ended.
 func deadOwner(t *testing.T) Owner {
 	t.Helper()
-	cmd := exec.Command("true")
+	cmd := exec.Command("cat") // until it has been looked at
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	o := OwnerOf(cmd.Process.Pid)
-	if err := cmd.Wait(); err != nil {
+	if err := errors.Join(stdin.Close(), cmd.Wait()); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -45,6 +51,32 @@ func TestOwnerDead(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			if got := test.Dead(); got != test.want {
 				t.Errorf("%+v: dead is %t", test.Owner, got)
+			}
+		})
+	}
+}
+
+func TestOwnerOfThisBoot(t *testing.T) {
+	me, known := Self(), runtime.GOOS == "linux"
+	elsewhere, copied, unknown := me, me, me
+	elsewhere.Host = "another-machine"
+	copied.Start = "another-boot:" + me.Start[strings.IndexByte(me.Start, ':')+1:]
+	unknown.Start = ""
+	for _, test := range []struct {
+		name string
+		Owner
+		want bool
+	}{
+		{"this process", me, known},
+		{"a process that ended", deadOwner(t), known},
+		{"a process of another machine", elsewhere, false},
+		{"a process of a copy", copied, false},
+		{"a process whose start is not known", unknown, false},
+		{"nobody", Owner{}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := test.ThisBoot(); got != test.want {
+				t.Errorf("%+v: of this boot is %t", test.Owner, got)
 			}
 		})
 	}
