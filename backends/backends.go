@@ -68,7 +68,9 @@ type Environment interface {
 	Detach(ctx context.Context) error
 	// Shutdown ends this session's part of the environment in order: its
 	// processes are stopped and reaped and its worker exits. Files stay. The
-	// error says what could not be stopped; then nothing may be removed.
+	// error says what could not be stopped; then nothing may be removed. Where
+	// somebody has stopped the environment nothing is left to end, and it is not
+	// started for that.
 	Shutdown(ctx context.Context) error
 }
 
@@ -77,7 +79,8 @@ type Environment interface {
 type Forgetter interface {
 	// Forget is Shutdown, and then removes what is kept of this session, and nothing
 	// of another one's. The error may say that something of it could not be
-	// removed. It may take [ForgetTime] longer.
+	// removed. It may take [ForgetTime] longer. What somebody has stopped is not
+	// started for that, and keeps it: [ErrStopped].
 	Forget(ctx context.Context) error
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -403,6 +404,9 @@ func (e *doubleEnvironment) Shutdown(context.Context) error {
 	e.w.mu.Lock()
 	e.ended = true
 	err := cmp.Or(e.w.away[e.b.Profile.Name], e.w.shutdownErr)
+	if errors.Is(err, backends.ErrStopped) {
+		err = nil // nothing is left to end
+	}
 	var ended []tool.Process
 	if err == nil {
 		for _, p := range e.at.processes {
@@ -425,6 +429,9 @@ func (e *doubleEnvironment) Forget(ctx context.Context) error {
 	}
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
+	if err := e.w.away[e.b.Profile.Name]; err != nil {
+		return err
+	}
 	if e.w.forgetErr == nil {
 		e.w.forgotten = append(e.w.forgotten, e.b.Session)
 	}

@@ -108,12 +108,14 @@ func TestDeleteWhatHasEnded(t *testing.T) {
 	stopped := map[string]error{"both": tool.Errorf(tool.BackendUnavailable, "it is %w", backends.ErrStopped)}
 	for name, test := range map[string]struct {
 		closed bool // before it is deleted
+		open   bool // in this service until then
 		away   map[string]error
 		says   string
 	}{
-		"closed, not reached":   {true, away, "no way there"},
-		"closed, stopped":       {true, stopped, "it is stopped"},
-		"only left and stopped": {false, stopped, "it is stopped"},
+		"closed, not reached":   {true, false, away, "no way there"},
+		"closed, stopped":       {true, false, stopped, "it is stopped"},
+		"only left and stopped": {false, false, stopped, "it is stopped"},
+		"in use and stopped":    {false, true, stopped, "it is stopped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -125,8 +127,10 @@ func TestDeleteWhatHasEnded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s.stop()
-			s = r.start()
+			if !test.open {
+				s.stop()
+				s = r.start()
+			}
 			r.world.set(func() { r.world.away = test.away })
 			opened := len(r.world.opened())
 			left, err := s.Delete(t.Context(), v.ID, false)

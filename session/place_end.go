@@ -200,6 +200,9 @@ func (p *place) endPart(ctx context.Context, env backends.Environment, b backend
 		case !kept && tool.IsDiskFull(err):
 			// Its removal, which makes room, ends what runs there too, or fails.
 			p.detach(ctx)
+		case kept && how.forget && errors.Is(err, backends.ErrStopped):
+			p.detach(ctx)
+			p.unforgotten = err
 		default:
 			return err
 		}

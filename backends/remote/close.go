@@ -50,14 +50,15 @@ func (e *Environment) detach(ctx context.Context) error {
 // Shutdown ends the session's part of the environment in order, within the
 // profile's shutdown timeout: its processes are stopped and reaped and its worker
 // exits. It then detaches. An environment that is gone already has nothing to
-// end.
+// end, and neither has one that somebody has stopped, which stays stopped.
 func (e *Environment) Shutdown(ctx context.Context) error {
 	return e.endWorker(ctx, wire.Shutdown{})
 }
 
 // Forget is Shutdown, and after it the environment keeps nothing of the session: the
 // worker removes that too, for which there are [backends.ForgetTime] more. One that is
-// too old to announce it is not asked to, and leaves it.
+// too old to announce it is not asked to, and leaves it. In an environment that somebody
+// has stopped it stays too: that is [backends.ErrStopped].
 func (e *Environment) Forget(ctx context.Context) error {
 	return e.endWorker(ctx, wire.Shutdown{Forget: true})
 }
@@ -72,6 +73,9 @@ func (e *Environment) endWorker(ctx context.Context, ask wire.Shutdown) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
+	e.mu.Lock()
+	e.ending = true
+	e.mu.Unlock()
 	c, err := e.connected(ctx)
 	if !e.letGo() {
 		return nil
@@ -89,7 +93,11 @@ func (e *Environment) endWorker(ctx context.Context, ask wire.Shutdown) error {
 	} else {
 		err = about("ending the worker", err)
 	}
-	if tool.KindOf(err) == tool.EnvironmentLost {
+	stopped := errors.Is(err, backends.ErrStopped)
+	if stopped {
+		e.track.loseRunning()
+	}
+	if tool.KindOf(err) == tool.EnvironmentLost || stopped && !ask.Forget {
 		err = nil
 	}
 	return errors.Join(err, e.detach(ctx))
@@ -109,7 +117,9 @@ var errCut = errors.New("the connection was lost before the worker had ended")
 // have been killed, and what it ran must still be found and ended. Nobody else
 // connects any more.
 func (e *Environment) shutdownAgain(ctx context.Context, ask wire.Shutdown, budget time.Duration) error {
-	c, _, err := e.try(ctx, againConnect)
+	b := e.b
+	b.OnlyRunning = true
+	c, _, err := e.try(ctx, againConnect, b)
 	if err != nil {
 		return about("ending the worker", err)
 	}

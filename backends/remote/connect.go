@@ -57,6 +57,28 @@ type attempt struct {
 	// hurry is closed when somebody new wants the connection, and nil from then on
 	// until the next try. Environment.mu guards it.
 	hurry chan struct{}
+	// wanted says that somebody waits for it. Environment.mu guards it.
+	wanted bool
+	// spared says that the last try would not have started what was stopped. It is of
+	// the goroutine that tries.
+	spared bool
+}
+
+// binding is the one for the next try of an attempt. What somebody has stopped is started
+// for those who wait, and not to be ended, nor to see what a lost call has left: nothing
+// runs there.
+func (e *Environment) binding(a *attempt) backends.Binding {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b := e.b
+	b.OnlyRunning = e.onlyRunning(a)
+	a.spared = b.OnlyRunning
+	return b
+}
+
+// onlyRunning is that of the binding for an attempt. e.mu is held.
+func (e *Environment) onlyRunning(a *attempt) bool {
+	return e.b.OnlyRunning || e.ending || !a.wanted
 }
 
 // pausing is a new hurry for the time until the next try.
@@ -77,7 +99,7 @@ func (e *Environment) connected(ctx context.Context) (*connection, error) {
 			return c, nil
 		}
 	}
-	a, err := e.reconnect()
+	a, err := e.reconnect(true)
 	if err != nil {
 		return nil, err
 	}
@@ -115,9 +137,9 @@ func (e *Environment) await(ctx context.Context, a *attempt) error {
 	}
 }
 
-// reconnect joins the connect that is going on, or begins one. It returns nil
-// when there is a connection already.
-func (e *Environment) reconnect() (*attempt, error) {
+// reconnect joins the connect that is going on, or begins one, for somebody who waits or
+// for nobody. It returns nil when there is a connection already.
+func (e *Environment) reconnect(wanted bool) (*attempt, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch c := e.conn.Load(); {
@@ -126,6 +148,7 @@ func (e *Environment) reconnect() (*attempt, error) {
 	case e.lost != nil:
 		return nil, e.lost
 	case e.attempt != nil:
+		e.attempt.wanted = e.attempt.wanted || wanted
 		if e.attempt.hurry != nil {
 			close(e.attempt.hurry)
 			e.attempt.hurry = nil
@@ -134,14 +157,22 @@ func (e *Environment) reconnect() (*attempt, error) {
 	case c != nil && c.Err() == nil:
 		return nil, nil
 	}
-	a := &attempt{done: make(chan struct{})}
+	a := &attempt{done: make(chan struct{}), wanted: wanted}
 	e.attempt = a
 	e.away.Store(nil)
 	e.goroutines.Go(func() {
-		err := e.connect(e.life, againConnect, a)
-		e.mu.Lock()
-		e.attempt = nil
-		e.mu.Unlock()
+		var err error
+		for more := true; more; {
+			err = e.connect(e.life, againConnect, a)
+			e.mu.Lock()
+			// Somebody who waits may have joined a try that found it stopped.
+			if more = a.spared && !e.onlyRunning(a) && errors.Is(err, backends.ErrStopped); more {
+				e.away.Store(nil)
+			} else {
+				e.attempt = nil
+			}
+			e.mu.Unlock()
+		}
 		a.err = err
 		close(a.done)
 	})
@@ -168,7 +199,7 @@ func (e *Environment) connect(ctx context.Context, w when, a *attempt) error {
 	close(now)
 	var hurry <-chan struct{} = now
 	for {
-		c, shared, err := e.try(backends.WithHurry(budget, hurry), w)
+		c, shared, err := e.try(backends.WithHurry(budget, hurry), w, e.binding(a))
 		if err == nil {
 			if err := e.adopt(c); err != nil {
 				return err
@@ -225,6 +256,9 @@ func (e *Environment) disconnected(w when, err error) error {
 		e.events.Change(backends.StateFailed, err)
 		return err
 	}
+	if errors.Is(err, backends.ErrStopped) {
+		e.track.loseRunning()
+	}
 	if w == againConnect {
 		e.events.Change(backends.StateDisconnected, err)
 	}
@@ -233,8 +267,7 @@ func (e *Environment) disconnected(w when, err error) error {
 
 // try makes one attempt: a stream, the handshake over it, what was missed, and
 // the shared socket where there is one.
-func (e *Environment) try(ctx context.Context, w when) (*connection, bool, error) {
-	b := e.b
+func (e *Environment) try(ctx context.Context, w when, b backends.Binding) (*connection, bool, error) {
 	if w == againConnect {
 		if err := e.host.Attach(ctx, b); err != nil {
 			e.away.Store(&err)
@@ -422,7 +455,7 @@ func (e *Environment) unanswered(c *connection) {
 
 // reconnectAlone is reconnect for nobody who waits.
 func (e *Environment) reconnectAlone() {
-	if _, err := e.reconnect(); err != nil {
+	if _, err := e.reconnect(false); err != nil {
 		e.log.Debug("not connecting again", "error", err)
 	}
 }

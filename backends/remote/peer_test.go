@@ -51,11 +51,14 @@ type far struct {
 	removed   int
 	dialled   int
 	// dial and attach, if set, decide before a stream is made.
-	dial   func(ctx context.Context, n int) error
-	attach func() error
-	create func() error
-	stderr string // what streams say beside themselves, with "secret" in it taken out
-	shared string // the directory that is said to be seen by both sides
+	dial    func(ctx context.Context, n int) error
+	attach  func() error
+	create  func() error
+	stopped bool   // by somebody
+	started int    // how often it was started again
+	found   func() // is called, if set, when it is found stopped and is not to be started
+	stderr  string // what streams say beside themselves, with "secret" in it taken out
+	shared  string // the directory that is said to be seen by both sides
 	// connect is what is done about the host's socket.
 	connect func(path, nonce string) (connected bool)
 	token   *wire.Token
@@ -89,10 +92,22 @@ func (f *far) Create(context.Context, backends.Binding, backends.Progress) error
 	return nil
 }
 
-func (f *far) Attach(context.Context, backends.Binding) error {
+func (f *far) Attach(_ context.Context, b backends.Binding) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.attached++
+	if f.stopped && b.OnlyRunning {
+		if found := f.found; found != nil {
+			f.mu.Unlock()
+			found()
+			f.mu.Lock()
+		}
+		return tool.Errorf(tool.BackendUnavailable, "it is %w", backends.ErrStopped)
+	}
+	if f.stopped {
+		f.stopped = false
+		f.started++
+	}
 	if f.attach != nil {
 		return f.attach()
 	}
@@ -178,6 +193,14 @@ func (f *far) cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_ = f.conns[len(f.conns)-1].Close()
+}
+
+// stop is what somebody does to the environment: its connection goes with it.
+func (f *far) stop() {
+	f.mu.Lock()
+	f.stopped = true
+	f.mu.Unlock()
+	f.cut()
 }
 
 // emit sends an event over the newest connection.

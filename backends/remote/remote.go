@@ -86,7 +86,7 @@ type Options struct {
 // Environment is one environment behind a Host. It connects again by itself:
 // at the next call, or at once when a process is running whose end somebody may
 // be waiting for, or when a call was in flight, whose worker may have died and left
-// behind what that had started.
+// behind what that had started. What somebody has stopped is started by a call only.
 type Environment struct {
 	host   Host
 	o      Options
@@ -112,7 +112,8 @@ type Environment struct {
 	mu       sync.Mutex
 	attempt  *attempt // the connect that is going on
 	lost     error    // why the environment will not come back
-	detached bool     // Detach or Shutdown has begun
+	ending   bool     // Shutdown has begun: whoever connects from now on does it for that
+	detached bool     // Detach has begun, or Shutdown has connected
 }
 
 var (
@@ -177,7 +178,7 @@ func (e *Environment) open(ctx context.Context, p backends.Progress) error {
 		return err
 	}
 	p.Report("connecting to the worker")
-	err := e.connect(ctx, firstConnect, new(attempt))
+	err := e.connect(ctx, firstConnect, &attempt{wanted: true})
 	if err == nil || !created {
 		return err
 	}

@@ -109,10 +109,24 @@ func (t *tracker) loseAll() {
 	}
 }
 
+// loseRunning tells that every process that runs is gone: the environment was stopped.
+// They are known all the same, since it still has their records.
+func (t *tracker) loseRunning() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range t.known {
+		t.end(p)
+	}
+}
+
 // lose tells that a process is gone, unless it had ended. t.mu is held.
 func (t *tracker) lose(id string) {
-	p := t.known[id]
+	t.end(t.known[id])
 	delete(t.known, id)
+}
+
+// end tells that a process has ended and nobody saw how, unless it had ended. t.mu is held.
+func (t *tracker) end(p *tracked) {
 	if p.ended {
 		return
 	}
@@ -121,7 +135,7 @@ func (t *tracker) lose(id string) {
 	r.ExitCode = -1
 	r.StoppedAt = time.Now()
 	r.UpdatedAt = r.StoppedAt
-	t.publish(tool.ProcessEvent{Type: tool.EventFailed, Process: r})
+	t.tell(p, tool.ProcessEvent{Type: tool.EventFailed, Process: r})
 }
 
 // close tells that the output of a process has stopped growing, at total bytes.
