@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
@@ -30,15 +31,17 @@ func errRefused(why error) error {
 		"what this one has seen is in its worker.log, beside the session's records in the environment")
 }
 
+// errFull is within what a peer is told that came too late to be looked at.
+var errFull = fmt.Errorf("it has %d, which is the most", maxConnections)
+
 func errTooMany() error {
-	e := tool.Errorf(tool.Overloaded, "the worker refused the connection: it has %d, which is the most", maxConnections)
+	e := tool.Errorf(tool.Overloaded, "the worker refused the connection: %w", errFull)
 	e.Retryable = true
 	return e.WithHint("try again, when one of them has ended")
 }
 
 // refuse tells a peer that its connection is refused, in answer to its first request,
-// and hangs up. Of one that may be a command, little is read for that: what is read is
-// held in memory, of which a container may have hardly more than its worker needs.
+// and hangs up.
 func (s *server) refuse(conn *net.UnixConn, why error) {
 	select {
 	case s.refusals <- struct{}{}:
@@ -49,17 +52,27 @@ func (s *server) refuse(conn *net.UnixConn, why error) {
 	s.connections.Go(func() {
 		defer func() { <-s.refusals }()
 		defer context.AfterFunc(s.life, func() { s.hangUp(conn) })()
-		limit := maxUnknown
-		if errors.Is(why, endpoint.ErrForeign) {
-			limit = wire.MaxRefused
-		}
 		err := conn.SetDeadline(time.Now().Add(refusalTimeout))
 		if err == nil {
-			err = wire.Refuse(conn, why, limit)
+			err = wire.Refuse(conn, why, s.heard(conn, why))
 		}
 		if err != nil {
 			s.log.Debug("a refused connection was not told so", "error", err)
 		}
 		s.hangUp(conn)
 	})
+}
+
+// heard is how much is read, in bytes, of a peer that is refused, to answer it. Of one that
+// may be a command that is little: what is read is held in memory, of which a container may
+// have hardly more than its worker needs.
+func (s *server) heard(conn *net.UnixConn, why error) int {
+	switch {
+	case errors.Is(why, endpoint.ErrForeign):
+		return wire.MaxRefused
+	case errors.Is(why, errFull) && s.peers.Check(conn) == nil:
+		// The host, or as good as it: nobody has looked so far.
+		return wire.MaxRefused
+	}
+	return maxUnknown
 }

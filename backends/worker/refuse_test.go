@@ -34,6 +34,11 @@ func TestTooManyConnections(t *testing.T) {
 	if e, ok := errors.AsType[*tool.Error](err); !ok || !e.Retryable || e.Hint == "" {
 		t.Errorf("%+v", err)
 	}
+	// However long its request is: it is the host.
+	large := binding(root)
+	large.Environment = map[string]string{"LARGE": strings.Repeat("x", 100<<10)}
+	_, err = client(t, o.Listen).Initialize(t.Context(), large)
+	wantKind(t, "one too many with large variables", err, tool.Overloaded, "it has 32")
 	silent := dial(t, o.Listen)
 	if err := silent.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
