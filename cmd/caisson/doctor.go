@@ -113,7 +113,15 @@ func checkConfig(paths config.Paths) (*config.Config, backends.Check) {
 	if _, err := os.Stat(paths.Config); errors.Is(err, fs.ErrNotExist) {
 		return cfg, backends.Check{Name: name, OK: true, Detail: paths.Config + " is not there: the one profile is local"}
 	}
-	return cfg, backends.Check{Name: name, OK: true, Detail: fmt.Sprintf("%s: %d profiles", paths.Config, len(cfg.Names()))}
+	return cfg, backends.Check{Name: name, OK: true, Detail: paths.Config + ": " + counted(len(cfg.Names()), "profile")}
+}
+
+// counted is a number of things, as people write it.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // checkDirectory tries a directory that must be private: one that is not there

@@ -212,10 +212,10 @@ func (a *app) printJob(f jobFlags, r session.JobResult) error {
 		fmt.Fprintln(a.errs, "caisson: the output was longer than is shown; --max-output-bytes shows more, up to the profile's limit")
 	}
 	if n := len(r.Artifacts); n > 0 && f.output == "" {
-		fmt.Fprintf(a.errs, "caisson: the program left %d files; --out saves them\n", n)
+		fmt.Fprintf(a.errs, "caisson: the program left %s, which --out saves\n", counted(n, "file"))
 	}
 	if r.FilesDropped > 0 {
-		fmt.Fprintf(a.errs, "caisson: %d files more were not collected: too many, too large, or no room for them\n", r.FilesDropped)
+		fmt.Fprintf(a.errs, "caisson: %s more could not be collected: too many, too large, or no room\n", counted(r.FilesDropped, "file"))
 	}
 	return nil
 }

@@ -86,10 +86,10 @@ func save(ctx context.Context, s rpc.Services, dir string, files []session.JobAr
 		others++
 	}
 	if in := others - len(alone); in > 0 {
-		failed = append(failed, fmt.Errorf("%d others cannot be saved; they are in %s", in, instead.dir))
+		failed = append(failed, fmt.Errorf("%s cannot be saved; look in %s", counted(in, "other"), instead.dir))
 	}
 	if len(alone) > 0 {
-		failed = append(failed, fmt.Errorf("%d others cannot be saved; they are kept as\n%s", len(alone), strings.Join(alone, "\n")))
+		failed = append(failed, fmt.Errorf("%s cannot be saved; what is kept:\n%s", counted(len(alone), "other"), strings.Join(alone, "\n")))
 	}
 	if kept {
 		failed = append(failed, errors.New(`an editor, or whoever else speaks to "caisson serve", can save what is kept so (artifact/list, artifact/save)`))

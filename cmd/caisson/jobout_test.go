@@ -81,8 +81,8 @@ func TestUnsaved(t *testing.T) {
 		said      []string
 		uris      bool
 	}{
-		"aside":   {t.TempDir(), []string{more + "; they are in "}, false},
-		"nowhere": {"/nonexistent", []string{more + "; they are kept as", "artifact/save"}, true},
+		"aside":   {t.TempDir(), []string{more + "; look in "}, false},
+		"nowhere": {"/nonexistent", []string{more + "; what is kept:", "artifact/save"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, r := left(t, files)
