@@ -20,6 +20,7 @@ type connection struct {
 	*wire.Client
 	root   string
 	stream Stream
+	since  time.Time // it is the environment's; set by adopt
 
 	// Environment.mu guards these.
 	over bool // its end was told
@@ -157,10 +158,16 @@ func (e *Environment) reconnect(wanted bool) (*attempt, error) {
 	case c != nil && c.Err() == nil:
 		return nil, nil
 	}
-	a := &attempt{done: make(chan struct{}), wanted: wanted}
+	hurry := make(chan struct{})
+	a := &attempt{done: make(chan struct{}), wanted: wanted, hurry: hurry}
 	e.attempt = a
 	e.away.Store(nil)
+	var rest time.Duration
+	if !wanted {
+		rest = e.rest
+	}
 	e.goroutines.Go(func() {
+		e.restFor(rest, hurry)
 		var err error
 		for more := true; more; {
 			err = e.connect(e.life, againConnect, a)
@@ -307,14 +314,34 @@ func (e *Environment) try(ctx context.Context, w when, b backends.Binding) (*con
 		}
 		c, shared = better, true
 	}
-	if err := e.addPacks(ctx, c); err != nil {
-		return nil, false, errors.Join(err, c.Close())
-	}
-	if err := e.resync(ctx, c, w); err != nil {
+	if err := e.ready(ctx, c, w); err != nil {
 		return nil, false, errors.Join(err, c.Close())
 	}
 	e.info.Store(&in)
 	return c, shared, nil
+}
+
+// ready does what comes before anybody uses a connection. One that is lost meanwhile
+// leaves nothing unknown: all of it is done again over the next. When ctx ends the
+// connection does too, and no terminal reply is waited for.
+func (e *Environment) ready(ctx context.Context, c *connection, w when) error {
+	stop := context.AfterFunc(ctx, func() {
+		if err := c.Close(); err != nil {
+			e.log.Debug("closing a connection that is out of time", "error", err)
+		}
+	})
+	defer stop()
+	err := e.addPacks(ctx, c)
+	if err == nil {
+		err = e.resync(ctx, c, w)
+	}
+	if tool.KindOf(err) != tool.OutcomeUnknown {
+		return err
+	}
+	return &tool.Error{
+		Kind: tool.BackendUnavailable, Message: "the connection was lost before it could be used: " + err.Error(),
+		Hint: "try again; if it happens again, look at the worker's log", Retryable: true, Err: err,
+	}
 }
 
 // initialize is the handshake's data, with where the worker may come over unless m is nil.
@@ -416,6 +443,7 @@ func (e *Environment) adopt(c *connection) error {
 	if e.detached {
 		return errors.Join(backends.ErrDetached(), c.Close())
 	}
+	c.since = time.Now()
 	e.conn.Store(c)
 	e.events.Change(backends.StateReady, nil)
 	e.goroutines.Go(func() {
@@ -433,6 +461,7 @@ func (e *Environment) adopt(c *connection) error {
 		e.mu.Lock()
 		c.over = true
 		owed := c.owed
+		e.shortLived(c)
 		e.mu.Unlock()
 		if owed || e.track.running() {
 			e.reconnectAlone()

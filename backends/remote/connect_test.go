@@ -151,6 +151,36 @@ func TestConnectTriesAgainWithinItsBudget(t *testing.T) {
 			}
 		})
 	})
+	t.Run("lost before it could be used", func(t *testing.T) {
+		f := newFar(ourCaps...)
+		f.on(wire.MethodProcessList, func(ctx context.Context, _ *wire.Request) (wire.Response, error) {
+			if f.count(&f.dialled) < 3 {
+				f.cut()
+				<-ctx.Done()
+			}
+			return wire.Response{Data: []tool.Process{}}, ctx.Err()
+		})
+		open(t, f, binding(), Options{})
+		if f.dialled != 3 {
+			t.Errorf("dialled %d times", f.dialled)
+		}
+	})
+	t.Run("a list that nobody answers", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFar(ourCaps...)
+			f.on(wire.MethodProcessList, func(context.Context, *wire.Request) (wire.Response, error) {
+				time.Sleep(time.Hour)
+				return wire.Response{}, nil
+			})
+			begun := time.Now()
+			_, err := Open(t.Context(), f, binding(), nil, Options{})
+			wantKind(t, err, tool.BackendUnavailable)
+			if took := time.Since(begun); took > DefaultConnectBudget {
+				t.Errorf("it took %v", took)
+			}
+			f.serves.Wait()
+		})
+	})
 	t.Run("until the caller gives up", func(t *testing.T) {
 		f := newFar(ourCaps...)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -21,6 +21,12 @@ const (
 	// they double from the one to the other, each with a random part.
 	firstBackoff = 50 * time.Millisecond
 	maxBackoff   = 2 * time.Second
+	// steady is how long a connection must last to be made again at once when it is lost
+	// and nobody waits for it. Before the next of those that are lost sooner, one after
+	// the other, there is a rest that doubles from firstBackoff up to maxRest: a far end
+	// that dies of each connection is else started many times a second.
+	steady  = 10 * time.Second
+	maxRest = time.Minute
 	// lookAgain is when whoever has lost patience looks again whether the
 	// environment can be attached to, where the answer was not in yet.
 	lookAgain = 100 * time.Millisecond

@@ -86,7 +86,8 @@ type Options struct {
 // Environment is one environment behind a Host. It connects again by itself:
 // at the next call, or at once when a process is running whose end somebody may
 // be waiting for, or when a call was in flight, whose worker may have died and left
-// behind what that had started. What somebody has stopped is started by a call only.
+// behind what that had started. Where connections are lost as soon as they are made it
+// takes its time for that. What somebody has stopped is started by a call only.
 type Environment struct {
 	host   Host
 	o      Options
@@ -110,10 +111,12 @@ type Environment struct {
 	b backends.Binding // does not change once Open has returned
 
 	mu       sync.Mutex
-	attempt  *attempt // the connect that is going on
-	lost     error    // why the environment will not come back
-	ending   bool     // Shutdown has begun: whoever connects from now on does it for that
-	detached bool     // Detach has begun, or Shutdown has connected
+	attempt  *attempt      // the connect that is going on
+	short    bool          // the last connection was lost before it was steady
+	rest     time.Duration // before the next connect that nobody waits for
+	lost     error         // why the environment will not come back
+	ending   bool          // Shutdown has begun: whoever connects from now on does it for that
+	detached bool          // Detach has begun, or Shutdown has connected
 }
 
 var (
