@@ -198,6 +198,9 @@ const (
 // says that trying again is of no use. There is never more than one at a time. The
 // first try waits for nothing, and neither does that after somebody new has joined.
 func (e *Environment) connect(ctx context.Context, w when, a *attempt) error {
+	if ctx.Err() != nil { // it was over before it began
+		return contextError(ctx, "connecting")
+	}
 	budget, cancel := context.WithTimeout(ctx, e.o.ConnectBudget)
 	defer cancel()
 	e.events.Change(backends.StateConnecting, nil)

@@ -39,11 +39,25 @@ func TestShortConnectionsAreNotMadeAgainAtOnce(t *testing.T) {
 		if e.conn.Load() == nil {
 			t.Error("a connection that has lasted was not made again at once")
 		}
-		// What rests is let go of at once, too.
+		// What rests is let go of at once, and does not begin to connect for that.
 		lose()
 		lose()
+		events := e.Events().Subscribe()
 		if e.conn.Load() != nil {
 			t.Error("it does not rest")
+		}
+		before = time.Now()
+		if err := e.Detach(t.Context()); err != nil || time.Since(before) > 0 {
+			t.Errorf("let go of after %v: %v", time.Since(before), err)
+		}
+		for {
+			event, err := events.Next(t.Context())
+			if err != nil {
+				break
+			}
+			if event.State != nil {
+				t.Errorf("told %s", event.State.State)
+			}
 		}
 	})
 }
