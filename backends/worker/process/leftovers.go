@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/caisson-dev/caisson/backends/tool"
 	"github.com/caisson-dev/caisson/backends/worker/workspace"
@@ -48,53 +49,55 @@ func (r *registry) killLeftovers(records []record) error {
 // kernel gives its number to no other process as long as somebody is in that session. So
 // where a process has the number, the session is its own: ours if it began when ours
 // did. Where none has it, the session is ours, or that of a later process which had the
-// number when ours was free, and has ended too. That is rare enough, and yet one of its
+// number when ours was free, and has ended too. That is rare enough, and yet each of its
 // members must show that it came from ours.
 type leftovers struct {
 	records  []record // of what ran, on this system, and when that began
 	instance string
 	limited  bool // this program can gain no privileges: then that tells nothing
 
-	led, orphaned map[int]bool // the numbers of the sessions, at the last look
+	// At the last look, by the number of the session: which are ours, and which may be.
+	led      map[int]bool
+	orphaned map[int][]record
 }
 
 // look looks at all processes.
 func (l *leftovers) look(all []procInfo) {
-	l.led, l.orphaned = make(map[int]bool), make(map[int]bool)
-	members := make(map[int][]procInfo)
+	l.led, l.orphaned = make(map[int]bool), make(map[int][]record)
 	starts := make(map[int]uint64, len(all))
 	for _, p := range all {
 		starts[p.pid] = p.start
-		members[p.session] = append(members[p.session], p)
 	}
 	for _, rec := range l.records {
-		start, alive := starts[rec.PID]
+		start, shown := starts[rec.PID]
 		switch {
-		case alive:
-			l.led[rec.PID] = start == rec.Identity.Start
-		default:
-			for _, p := range members[rec.PID] {
-				l.orphaned[rec.PID] = l.orphaned[rec.PID] || l.proves(rec, p)
-			}
+		case shown:
+			l.led[rec.PID] = l.led[rec.PID] || start == rec.Identity.Start
+		case !taken(rec.PID):
+			l.orphaned[rec.PID] = append(l.orphaned[rec.PID], rec)
 		}
 	}
-}
-
-// proves reports whether a member of a session without its first process shows that
-// this was the record's: by its mark, by where it works, or by what commands are not
-// allowed and others are.
-func (l *leftovers) proves(rec record, p procInfo) bool {
-	if p.start < rec.Identity.Start || p.zombie {
-		return false
-	}
-	dir, err := workspace.Parse(rec.CWD)
-	return marked(p.pid, l.instance+"/"+rec.ID) || err == nil && dir != "/" && worksIn(p.pid, dir) ||
-		!l.limited && unprivileged(p.pid)
 }
 
 // has reports whether p is in one of the sessions. Who has become another user's is
 // left alone where nobody else shows that it is ours: that it cannot be killed would
 // keep the next worker from its work.
 func (l *leftovers) has(p procInfo) bool {
-	return l.led[p.pid] || l.led[p.group] || l.led[p.session] || l.orphaned[p.session] && mayEnd(p.pid)
+	if l.led[p.pid] || l.led[p.group] || l.led[p.session] {
+		return true
+	}
+	came := func(rec record) bool { return l.cameFrom(rec, p) }
+	return slices.ContainsFunc(l.orphaned[p.session], came) && mayEnd(p.pid)
+}
+
+// cameFrom reports whether a member of a session without its first process shows that
+// this was the record's: by where it works, or by what confined commands are not allowed
+// and others are.
+func (l *leftovers) cameFrom(rec record, p procInfo) bool {
+	if p.start < rec.Identity.Start || p.zombie {
+		return false
+	}
+	dir, err := workspace.Parse(rec.CWD)
+	return err == nil && dir != "/" && worksIn(p.pid, dir) ||
+		!l.limited && rec.SandboxMode != tool.Unconfined && unprivileged(p.pid)
 }

@@ -34,7 +34,8 @@ func helpUnmarked() {
 	select {}
 }
 
-// Who is in a lost process's session ends with it, with no mark too.
+// Who is in a lost process's session ends with it, with no mark too, if something shows
+// that it came from there.
 func TestLostSession(t *testing.T) {
 	const (
 		here  = `env -i sh -c '> here; exec sleep 300' & until [ -e here ]; do sleep 0.01; done; `
@@ -48,13 +49,13 @@ func TestLostSession(t *testing.T) {
 	adopt(1)
 	defer adopt(0)
 	for _, row := range []struct {
-		name, line string
-		mode       tool.Mode
-		members    int
+		name, line    string
+		mode          tool.Mode
+		members, stay int
 	}{
-		{"works there", here, tool.Unconfined, 1},
-		{"works elsewhere, beside one that works there", here + there, tool.Unconfined, 2},
-		{"works elsewhere, and is confined", there, tool.Standard, 1},
+		{"works there", here, tool.Unconfined, 1, 0},
+		{"works elsewhere, beside one that works there", here + there, tool.Unconfined, 2, 1},
+		{"works elsewhere, and is confined", there, tool.Standard, 1, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := helper(t, "unmarked")
@@ -74,11 +75,11 @@ func TestLostSession(t *testing.T) {
 			if err != nil || len(lost) != 1 || lost[0].ID != id {
 				t.Errorf("settled %+v, %v", lost, err)
 			}
-			if left := inSession(t, pid); len(left) != 0 {
+			if left := inSession(t, pid); len(left) != row.stay {
 				t.Errorf("left: %+v", left)
 			}
 			for _, p := range members {
-				_ = signalExactly(p, syscall.SIGKILL) // nobody is there
+				_ = signalExactly(p, syscall.SIGKILL) // those that stay
 				if _, _, err := reap(p.pid); err != nil {
 					t.Error(err)
 				}
@@ -93,16 +94,18 @@ func TestRecycledSession(t *testing.T) {
 	dir := t.TempDir()
 	for _, row := range []struct {
 		name, works string // where somebody else does
+		by          string // what starts him, in words
 		change      func(*record)
 	}{
-		{"works elsewhere", t.TempDir(), func(*record) {}},
-		{"works in the root of all", "/", func(r *record) { r.CWD = "/" }},
-		{"began before", dir, func(r *record) { r.Identity.Start++ }},
-		{"another boot", dir, func(r *record) { r.Identity.Boot = "another" }},
-		{"has ended", dir, func(r *record) { r.Status = tool.ProcessStopped }},
+		{"works elsewhere", t.TempDir(), "", func(*record) {}},
+		{"works elsewhere, limited", t.TempDir(), "setpriv --no-new-privs ", func(*record) {}},
+		{"works in the root of all", "/", "", func(r *record) { r.CWD = "/" }},
+		{"began before", dir, "", func(r *record) { r.Identity.Start++ }},
+		{"another boot", dir, "", func(r *record) { r.Identity.Boot = "another" }},
+		{"has ended", dir, "", func(r *record) { r.Status = tool.ProcessStopped }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := exec.Command("/bin/sh", "-c", "sleep 300 >&- 2>&- & echo $!")
+			c := exec.Command("/bin/sh", "-c", row.by+"sh -c 'exec sleep 300 >&- 2>&-' & echo $!")
 			c.Dir, c.SysProcAttr = row.works, &syscall.SysProcAttr{Setsid: true}
 			out, err := c.Output()
 			if err != nil {
@@ -114,7 +117,7 @@ func TestRecycledSession(t *testing.T) {
 			}
 			session := c.Process.Pid
 			rec := record{
-				Process:  tool.Process{ID: newID(), PID: session, PGID: session, CWD: dir, Status: tool.ProcessRunning},
+				Process:  tool.Process{ID: newID(), PID: session, PGID: session, CWD: dir, Status: tool.ProcessRunning, SandboxMode: tool.Unconfined},
 				Identity: whoIs(innocent),
 			}
 			row.change(&rec)

@@ -21,7 +21,10 @@ func (p *proc) spawn(spec) (int, error) { return -1, unsupported() }
 
 func childSignals() []os.Signal { return nil }
 
-const marksKnown = false
+const (
+	marksKnown = false
+	halting    = syscall.SIGKILL // nothing runs that it could be sent to
+)
 
 func polled(*os.File) (*os.File, error)             { return nil, errors.ErrUnsupported }
 func resizeTerminal(*os.File, tool.TTY) error       { return errors.ErrUnsupported }
@@ -35,6 +38,7 @@ func dropsTyped(*os.File, syscall.Signal) bool      { return false }
 func signalGroup(int, syscall.Signal) error         { return errors.ErrUnsupported }
 func signalExactly(procInfo, syscall.Signal) error  { return errors.ErrUnsupported }
 func mayEnd(int) bool                               { return false }
+func taken(int) bool                                { return false }
 func resume(procInfo)                               {}
 func beReaper() error                               { return nil }
 func nextZombie() (pid int, childless bool)         { return 0, true }

@@ -144,8 +144,14 @@ func signalNumber(name string) (syscall.Signal, bool) {
 // signalGroup signals a process group whose leader is known to be there.
 func signalGroup(leader int, s syscall.Signal) error { return unix.Kill(-leader, s) }
 
+// taken reports whether a process has the number, also one that the system hides.
+func taken(pid int) bool { return !errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
+
 // mayEnd reports whether this program may end the process.
 func mayEnd(pid int) bool { return unix.Kill(pid, 0) == nil }
+
+// halting is the signal that halts whoever gets it.
+const halting = unix.SIGSTOP
 
 // resume wakes a halted process, so that it can take another signal.
 func resume(p procInfo) { _ = signalExactly(p, unix.SIGCONT) } // a process that is not halted ignores it
