@@ -41,16 +41,21 @@ func (m *Manager) shut(ctx context.Context) error {
 	m.mu.Lock()
 	live := slices.Collect(maps.Keys(m.live))
 	m.mu.Unlock()
-	var held []*proc
+	held := make(map[*proc]bool, len(live))
 	for _, p := range live {
 		p.markStopping()
-		if p.hold() {
-			held = append(held, p)
+		held[p] = p.hold()
+	}
+	q := m.everything(live)
+	q.freed = func(p *proc) { // its end is told, whoever else takes longer
+		if held[p] {
+			delete(held, p)
+			p.letGo()
 		}
 	}
-	left, err := m.everything(live).hunt(ctx, m.gently(), nil)
-	for _, p := range held {
-		p.letGo()
+	left, err := q.hunt(ctx, m.gently(), nil)
+	for _, p := range q.jobs {
+		q.freed(p)
 	}
 	if err != nil {
 		return tool.Errorf(tool.Internal, "stop the session's processes: %w", err)
@@ -110,7 +115,7 @@ func (m *Manager) everything(live []*proc) *quarry {
 	for _, p := range live {
 		groups = append(groups, p.inGroup())
 	}
-	return &quarry{jobs: live, family: true, match: func(i procInfo) bool {
+	return &quarry{jobs: slices.Clone(live), family: true, match: func(i procInfo) bool {
 		if i.pid == self {
 			return false
 		}

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -11,6 +12,7 @@ import (
 // it no longer matches.
 type quarry struct {
 	jobs   []*proc              // whose groups are struck as one, so that nobody forks out of sight
+	freed  func(*proc)          // told of each job of whose group and session nobody is left; or nil
 	look   func(all []procInfo) // at everybody, before match is asked; or nil
 	match  func(procInfo) bool
 	family bool
@@ -58,7 +60,36 @@ func (q *quarry) left() ([]procInfo, error) {
 	for _, p := range found {
 		q.seen[p.pid] = p.start
 	}
-	return found, nil
+	return append(found, q.hidden(all)...), nil
+}
+
+// hidden are the jobs that were not seen and have not ended: such as /proc hides, as
+// it may of who is another user now, or lets nobody look into itself.
+func (q *quarry) hidden(all []procInfo) (found []procInfo) {
+	for _, p := range q.jobs {
+		pid := p.pid()
+		shown := slices.ContainsFunc(all, func(i procInfo) bool { return i.pid == pid })
+		if !shown && pid != 0 && !isClosed(p.ending) {
+			found = append(found, procInfo{pid: pid, group: pid, session: pid})
+		}
+	}
+	return found
+}
+
+// free lets go of the jobs of whose group and session nobody is left. Who is another
+// process at each look, and so never seen, is struck before that.
+func (q *quarry) free(left []procInfo) {
+	q.jobs = slices.DeleteFunc(q.jobs, func(p *proc) bool {
+		pid := p.pid()
+		if slices.ContainsFunc(left, func(i procInfo) bool { return i.pid == pid || i.group == pid || i.session == pid }) {
+			return false
+		}
+		_ = p.signal(syscall.SIGKILL) // mostly nobody is there
+		if q.freed != nil {
+			q.freed(p)
+		}
+		return true
+	})
 }
 
 // blow is a signal and how long its effect is awaited.
@@ -75,11 +106,17 @@ func hard() []blow { return []blow{{syscall.SIGKILL, KillGrace}} }
 
 // hunt signals the quarry, blow after blow, until nothing of it is left; what
 // is left in the end is returned. It looks before the first signal: whoever was
-// seen once is found again, whatever becomes of the others. Each blow falls on
-// newcomers too. When ctx ends the next blow falls at once. wake says that looking
-// again is worth it.
+// seen once is found again, whatever becomes of the others. Groups that are to be
+// killed at once halt during that: they start nothing more, and who has started
+// whom is seen still. Each blow falls on newcomers too. While looking fails, as
+// without a descriptor, nobody counts as gone; the error is that of the last look.
+// When ctx ends the next blow falls at once. wake says that looking again is worth it.
 func (q *quarry) hunt(ctx context.Context, blows []blow, wake <-chan struct{}) ([]procInfo, error) {
+	if blows[0].signal == syscall.SIGKILL {
+		q.strike(halting)
+	}
 	var left []procInfo
+	var err error
 	for i, b := range blows {
 		struck := make(map[int]uint64)
 		expired, free := after(b.grace)
@@ -89,16 +126,17 @@ func (q *quarry) hunt(ctx context.Context, blows []blow, wake <-chan struct{}) (
 			given = nil // the last one is always waited for
 		}
 		for pause, waiting := pollFirst, true; waiting; pause = min(2*pause, pollLast) {
-			var err error
 			left, err = q.left()
 			first := reached == nil
 			if first {
 				reached = q.strike(b.signal) // also where nobody can be seen
 			}
-			if err != nil || len(left) == 0 {
-				free()
-				q.strike(syscall.SIGKILL) // who is another process at each look, and never seen
-				return left, err
+			if err == nil {
+				q.free(left)
+				if len(left) == 0 {
+					free()
+					return nil, nil
+				}
 			}
 			for _, p := range left {
 				if struck[p.pid] == p.start {
@@ -125,5 +163,5 @@ func (q *quarry) hunt(ctx context.Context, blows []blow, wake <-chan struct{}) (
 		}
 		free()
 	}
-	return left, nil
+	return left, err
 }

@@ -29,7 +29,8 @@ func startTime(pid int) (uint64, bool) {
 	return p.start, err == nil
 }
 
-// scan lists all processes. It fails when /proc is not there.
+// scan lists all processes that /proc shows: mounted with hidepid it hides those of
+// others, also where it names them. It fails when /proc is not there.
 func scan() ([]procInfo, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -49,7 +50,7 @@ func scan() ([]procInfo, error) {
 		switch {
 		case err == nil:
 			all = append(all, p)
-		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ESRCH):
+		case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ESRCH) && !errors.Is(err, fs.ErrPermission):
 			return nil, err
 		}
 	}
@@ -57,7 +58,9 @@ func scan() ([]procInfo, error) {
 }
 
 // readProc reads /proc/<name>/stat: "pid (name) state ppid pgrp session ...",
-// where the name may hold anything, and the start time is the 22nd field.
+// where the name may hold anything, and the number of threads is the 20th field, the
+// start time the 22nd. A process whose first thread has ended is a zombie only when no
+// other one lives.
 func readProc(name string) (procInfo, error) {
 	var room [1024]byte // what is looked for stands in its first 600 bytes, with the longest name and numbers
 	b, err := readOnce("/proc/"+name+"/stat", room[:])
@@ -70,7 +73,10 @@ func readProc(name string) (procInfo, error) {
 		return procInfo{}, fs.ErrNotExist // it ended while it was looked at
 	}
 	num := func(i int) int { n, _ := strconv.Atoi(string(f[i])); return n } // the kernel writes numbers
-	p := procInfo{parent: num(1), group: num(2), session: num(3), zombie: f[0][0] == 'Z' || f[0][0] == 'X'}
+	p := procInfo{
+		parent: num(1), group: num(2), session: num(3),
+		zombie: f[0][0] == 'Z' && num(17) <= 1 || f[0][0] == 'X',
+	}
 	if p.pid, err = strconv.Atoi(name); err != nil {
 		return procInfo{}, err
 	}
@@ -97,7 +103,8 @@ func worksIn(pid int, dir string) bool {
 }
 
 // unprivileged reports whether the process can gain no privileges by what it executes,
-// as confined commands cannot, nor what these start. Everybody may know.
+// as confined commands cannot, nor what these start. Everybody may know, where /proc
+// does not hide it.
 func unprivileged(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	return err == nil && bytes.Contains(b, []byte("\nNoNewPrivs:\t1\n"))

@@ -31,6 +31,8 @@ func TestMain(m *testing.M) {
 		helpUnmarked()
 	case "recycle":
 		helpRecycle()
+	case "polite":
+		helpPolite()
 	default:
 		goleak.VerifyTestMain(m)
 	}
