@@ -1,10 +1,12 @@
 package process
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -190,5 +192,56 @@ func testHiddenForeign(t *testing.T) {
 	}
 	if members := inSession(t, leader.Process.Pid); len(members) != 1 || members[0].pid != member {
 		t.Errorf("its members are %+v", members)
+	}
+}
+
+// helpBlind stops a process while there is no descriptor to look with.
+func helpBlind() {
+	m := helperManager(false)
+	m.termGrace = patience
+	p, err := m.Start(context.Background(), tool.StartRequest{
+		Command: "trap 'sleep .2; > bye; exit 7' TERM; > ready; while :; do sleep .02; done",
+	})
+	must(err)
+	await := func(name string) {
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for deadline := time.Now().Add(patience); ; <-tick.C {
+			if _, err := os.Stat(filepath.Join(m.o.Root, name)); err == nil {
+				return
+			}
+			if time.Now().After(deadline) {
+				must(fmt.Errorf("there is no %s", name))
+			}
+		}
+	}
+	await("ready")
+	var before unix.Rlimit
+	must(unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	// poll asks for no more of them than the limit allows, though they are open.
+	must(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 3, Max: before.Max}))
+	if _, err := scan(); err == nil {
+		must(fmt.Errorf("it is not blind"))
+	}
+	stopped := make(chan error, 1)
+	go func() {
+		_, err := m.Stop(context.Background(), p.ID)
+		stopped <- err
+	}()
+	await("bye")
+	must(unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
+	must(<-stopped)
+	if p, err = m.Get(context.Background(), p.ID); err != nil || p.ExitCode != 7 {
+		must(fmt.Errorf("%+v, %w", p, err))
+	}
+	must(m.Close(context.Background()))
+	fmt.Println("fine")
+}
+
+// A process is given its time to end also while nobody can be seen.
+func TestStopBlind(t *testing.T) {
+	out, err := helper(t, "blind").Output()
+	if err != nil || string(out) != "fine\n" {
+		t.Errorf("%s %v", out, err)
 	}
 }

@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 		helpRecycle()
 	case "polite":
 		helpPolite()
+	case "blind":
+		helpBlind()
 	default:
 		goleak.VerifyTestMain(m)
 	}
