@@ -85,6 +85,9 @@ func (m *Manager) reapJob(ctx context.Context, id string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, deleteBudget)
 	defer cancel()
-	_, err = m.deleteOwned(ctx, l, false)
+	left, err := m.deleteOwned(ctx, l, false)
+	if left != "" {
+		m.log.Warn("something of the session of an earlier job is left", "session", id, "left", left)
+	}
 	return err
 }

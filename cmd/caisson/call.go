@@ -149,7 +149,11 @@ func (a *app) inSession(ctx context.Context, m *session.Manager, open session.Op
 		defer func() {
 			ctx, cancel := afterwards(ctx)
 			defer cancel()
-			if _, derr := m.Delete(ctx, s.ID, false); derr != nil {
+			left, derr := m.Delete(ctx, s.ID, false)
+			if left != "" {
+				fmt.Fprintf(a.errs, "caisson: %s: %s\n", s.ID, indented(left))
+			}
+			if derr != nil {
 				err = also(err, fmt.Errorf("the temporary session %s is left: %w", s.ID, derr))
 			}
 		}()
