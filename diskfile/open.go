@@ -22,12 +22,18 @@ func OpenIn(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	return OpenRegular(func(flag int) (*os.File, error) { return root.OpenFile(name, flag, 0) })
 }
 
+// NotOpened reports whether an open failed because there is a socket, for which systems
+// have words of their own, or a pipe that nobody reads.
+func NotOpened(err error) bool {
+	return errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.EOPNOTSUPP)
+}
+
 // OpenRegular is [Open] for whoever opens the file otherwise, with the flag that open gets
 // and its own: a pipe would keep whoever opens or reads it waiting for ever. It judges what
 // was opened, since what a name stands for may be another file a moment later.
 func OpenRegular(open func(flag int) (*os.File, error)) (*os.File, fs.FileInfo, error) {
 	f, err := open(syscall.O_NONBLOCK)
-	if errors.Is(err, syscall.ENXIO) { // a socket, or a pipe that nobody reads
+	if NotOpened(err) {
 		err = ErrNotRegular
 	}
 	if err != nil {

@@ -11,6 +11,16 @@ import (
 	"testing"
 )
 
+// A socket is known for one whatever the system says of it.
+func TestNotOpened(t *testing.T) {
+	for _, err := range []error{syscall.ENXIO, syscall.EOPNOTSUPP} {
+		_, _, got := OpenRegular(func(int) (*os.File, error) { return nil, &fs.PathError{Op: "open", Path: "x", Err: err} })
+		if !errors.Is(got, ErrNotRegular) {
+			t.Errorf("%v: %v", err, got)
+		}
+	}
+}
+
 // What stands in the place of a file is refused and not waited for, however it is opened.
 func TestOpenWaitsForNothing(t *testing.T) {
 	dir := t.TempDir()

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caisson-dev/caisson/backends/tool"
+	"github.com/caisson-dev/caisson/diskfile"
 )
 
 // maxLinks is how many symbolic links one name may lead through: what Linux
@@ -161,7 +162,7 @@ func (r *Root) Open(name string) (*os.File, fs.FileInfo, error) {
 	f, err := in(r, name, func(name string) (*os.File, error) {
 		return r.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	})
-	if errors.Is(err, syscall.ENXIO) { // a socket
+	if diskfile.NotOpened(err) { // a socket
 		err = &fs.PathError{Op: "open", Path: name, Err: ErrSpecial}
 	}
 	if err != nil {
