@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/caisson-dev/caisson/backends"
 	"github.com/caisson-dev/caisson/backends/profile"
@@ -15,6 +16,11 @@ import (
 	"github.com/caisson-dev/caisson/backends/worker/endpoint"
 	"github.com/caisson-dev/caisson/backends/worker/supervise"
 )
+
+// limitBudget is how long a worker is tried to be started that a limit of the user's keeps
+// from it: what is over soon makes room for it, and of the rest people learn at once, who
+// have to do something about it.
+const limitBudget = 3 * time.Second
 
 // host reaches the workers of this machine. There is nothing to create: a
 // worker is started by the first dial.
@@ -52,6 +58,12 @@ func (h host) Dial(ctx context.Context, at backends.Binding) (remote.Stream, err
 // worker that met it.
 func unreached(err error) *tool.Error {
 	e := tool.Errorf(tool.BackendUnavailable, "reach the local worker: %w", err)
+	if strings.Contains(err.Error(), "connect: "+syscall.EAGAIN.Error()) {
+		// The same number as of a limit, but of connect: more wait there than the
+		// worker's queue holds.
+		e.Retryable = true
+		return e.WithHint("try again: too many connect to the worker at once")
+	}
 	for _, limit := range []error{syscall.EAGAIN, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
 		if errors.Is(err, limit) || strings.Contains(err.Error(), limit.Error()) || strings.Contains(err.Error(), "failed to create new OS thread") {
 			e.Kind, e.Retryable = tool.Overloaded, true
@@ -96,6 +108,7 @@ func (b *Backend) openFar(ctx context.Context, at backends.Binding, root string)
 		Backend:                  profile.Local,
 		Root:                     root,
 		RequireExistingWorkspace: true,
+		LimitBudget:              limitBudget,
 		Log:                      b.o.Log,
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -60,6 +61,8 @@ type attempt struct {
 	hurry chan struct{}
 	// wanted says that somebody waits for it. Environment.mu guards it.
 	wanted bool
+	// limit is why the last try failed, where that was a limit.
+	limit atomic.Pointer[error]
 	// spared says that the last try would not have started what was stopped. It is of
 	// the goroutine that tries.
 	spared bool
@@ -128,6 +131,9 @@ func (e *Environment) await(ctx context.Context, a *attempt) error {
 		case <-a.done:
 			return a.err
 		case <-ctx.Done():
+			if limit := a.limit.Load(); limit != nil && tool.EndKind(ctx) == tool.Timeout {
+				return *limit
+			}
 			return contextError(ctx, "waiting for the connection")
 		case <-patience.C:
 			if away := e.away.Load(); away != nil {
@@ -204,7 +210,7 @@ func (e *Environment) connect(ctx context.Context, w when, a *attempt) error {
 	budget, cancel := context.WithTimeout(ctx, e.o.ConnectBudget)
 	defer cancel()
 	e.events.Change(backends.StateConnecting, nil)
-	wait := firstBackoff
+	began, wait := time.Now(), firstBackoff
 	now := make(chan struct{})
 	close(now)
 	var hurry <-chan struct{} = now
@@ -217,8 +223,15 @@ func (e *Environment) connect(ctx context.Context, w when, a *attempt) error {
 			e.log.Debug("connected", "shared_socket", shared)
 			return nil
 		}
-		if !retryable(err) || e.o.OneAttempt || budget.Err() != nil {
-			return e.disconnected(w, spent(ctx, budget, err))
+		limited := tool.KindOf(err) == tool.Overloaded
+		switch {
+		case limited:
+			a.limit.Store(&err)
+		case budget.Err() == nil:
+			a.limit.Store(nil)
+		}
+		if !retryable(err) || e.o.OneAttempt || budget.Err() != nil || limited && time.Since(began) >= e.o.LimitBudget {
+			return e.disconnected(w, a.spent(ctx, budget, err))
 		}
 		e.log.Debug("connecting failed, trying again", "error", err)
 		// The random part keeps many environments of one engine apart.
@@ -230,15 +243,19 @@ func (e *Environment) connect(ctx context.Context, w when, a *attempt) error {
 			pause.Stop()
 		case <-budget.Done():
 			pause.Stop()
-			return e.disconnected(w, spent(ctx, budget, err))
+			return e.disconnected(w, a.spent(ctx, budget, err))
 		}
 		wait = min(2*wait, maxBackoff)
 	}
 }
 
-// spent is err for a connect whose time is over.
-func spent(ctx, budget context.Context, err error) error {
+// spent is err for a connect whose time is over. A limit that the last try has met says
+// what to do, and more than that.
+func (a *attempt) spent(ctx, budget context.Context, err error) error {
+	limit := a.limit.Load()
 	switch {
+	case limit != nil && (ctx.Err() == nil || tool.EndKind(ctx) == tool.Timeout):
+		return *limit
 	case ctx.Err() != nil:
 		return contextError(ctx, "connecting")
 	case budget.Err() != nil:

@@ -68,6 +68,9 @@ type Options struct {
 	// ConnectBudget bounds all attempts of one connect together; 0 means
 	// [DefaultConnectBudget].
 	ConnectBudget time.Duration
+	// LimitBudget bounds the attempts of a connect that meet a limit ([tool.Overloaded]);
+	// 0 means the ConnectBudget.
+	LimitBudget time.Duration
 	// OneAttempt says that a connect is one attempt: what fails is not tried again
 	// by itself, however much it looks as if it might pass.
 	OneAttempt bool
@@ -146,6 +149,9 @@ func newEnvironment(h Host, b backends.Binding, o Options) *Environment {
 	}
 	if o.ConnectBudget <= 0 {
 		o.ConnectBudget = DefaultConnectBudget
+	}
+	if o.LimitBudget <= 0 {
+		o.LimitBudget = o.ConnectBudget
 	}
 	if o.Patience <= 0 {
 		o.Patience = DefaultPatience
