@@ -3,6 +3,7 @@ package diskfile
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,9 +12,13 @@ import (
 // private is the mode of a file that is its owner's alone.
 const private fs.FileMode = 0o600
 
+// ErrNotSynced is in the error of a file that was written, and that a crash of the machine
+// may take back, since its directory could not be synced.
+var ErrNotSynced = errors.New("its directory could not be synced")
+
 // WriteFile replaces the file atomically by one with this content and these permissions.
 // When it returns nil the new content survives a crash of the machine; when it fails what
-// is there is whole, and is the old content unless the directory could not be synced.
+// is there is whole, and is the old content unless that is [ErrNotSynced].
 func WriteFile(file string, data []byte, perm fs.FileMode) error {
 	temp, err := temporary(file, data, perm)
 	if err != nil {
@@ -22,7 +27,7 @@ func WriteFile(file string, data []byte, perm fs.FileMode) error {
 	if err := os.Rename(temp, file); err != nil {
 		return errors.Join(err, os.Remove(temp))
 	}
-	return SyncDir(filepath.Dir(file))
+	return synced(SyncDir(filepath.Dir(file)))
 }
 
 // CreateFile is [WriteFile], with mode 0600, for a file that must not be there:
@@ -36,7 +41,15 @@ func CreateFile(file string, data []byte) error {
 	if err := errors.Join(os.Link(temp, file), os.Remove(temp)); err != nil {
 		return err
 	}
-	return SyncDir(filepath.Dir(file))
+	return synced(SyncDir(filepath.Dir(file)))
+}
+
+// synced is what is told of a file whose directory was synced.
+func synced(err error) error {
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNotSynced, err)
+	}
+	return nil
 }
 
 // temporary writes a synced file beside the one that it is to become.

@@ -61,3 +61,13 @@ func TestCreateFile(t *testing.T) {
 	}
 	only(t, file, "first", 0o600)
 }
+
+// What was written and may be taken back by a crash is told to be that.
+func TestSynced(t *testing.T) {
+	if err := synced(fs.ErrPermission); !errors.Is(err, ErrNotSynced) || !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("got %v", err)
+	}
+	if err := synced(nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -128,6 +128,17 @@ func unwritten(path string, err error) error {
 	}
 }
 
+// written is what is told of a file that was written with this error.
+func written(path string, err error) error {
+	switch {
+	case errors.Is(err, diskfile.ErrNotSynced):
+		return &Error{File: path, Message: err.Error(), Hint: "It was changed; a crash of the machine now may take that back."}
+	case err != nil:
+		return unwritten(path, err)
+	}
+	return nil
+}
+
 // replace writes the file atomically, keeping its mode, unless it changed since it
 // was read.
 func replace(path string, before, text []byte) error {
@@ -150,8 +161,5 @@ func replace(path string, before, text []byte) error {
 	if !bytes.Equal(now, before) {
 		return &Error{File: path, Message: "somebody else has just changed it", Hint: "It is as they left it: try again."}
 	}
-	if err := diskfile.WriteFile(path, text, mode); err != nil {
-		return unwritten(path, err)
-	}
-	return nil
+	return written(path, diskfile.WriteFile(path, text, mode))
 }
