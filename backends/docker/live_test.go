@@ -186,6 +186,66 @@ func TestStoppedStaysStopped(t *testing.T) {
 	}
 }
 
+// One that is stopped under a call stays stopped until the next call, and to be ended too.
+func TestStoppedUnderACall(t *testing.T) {
+	b := newBackend(t, far(t))
+	binding := newBinding(t, b, dockertest.UseShell(t))
+	binding.Profile.Persistent = true
+	binding.Secrets.Token = b.random() + b.random()
+	env := opened(t, b, binding)
+	events := env.Events().Subscribe()
+	t.Cleanup(events.Close)
+	awaited := func(is func(e backends.Event) bool) {
+		t.Helper()
+		for {
+			e, err := events.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if is(e) {
+				return
+			}
+		}
+	}
+	stopped := func() {
+		t.Helper()
+		// It is tried to connect once more, which may meet a container that only begins to end.
+		for _, state := range []backends.State{backends.StateConnecting, backends.StateDisconnected} {
+			awaited(func(e backends.Event) bool { return e.State != nil && e.State.State == state })
+		}
+		dockertest.Docker(t, "wait", binding.Environment)
+		if got := dockertest.Docker(t, "inspect", "-f", "{{.State.Running}}", binding.Environment); strings.TrimSpace(got) != "false" {
+			t.Errorf("it runs: %s", got)
+		}
+	}
+	lost := make(chan error, 1)
+	go func() {
+		_, err := env.Call(t.Context(), tool.Request{Name: "bash", Arguments: json.RawMessage(`{"command": "echo begun > f; sleep 600"}`)})
+		lost <- err
+	}()
+	for got := ""; got != "begun\n"; {
+		got, _ = bash(t, env, "cat f || sleep 0.1")
+	}
+	dockertest.Docker(t, "kill", binding.Environment)
+	if err := <-lost; tool.KindOf(err) != tool.OutcomeUnknown {
+		t.Errorf("the call: %v", err)
+	}
+	stopped()
+	if got, _ := bash(t, env, "cat f"); got != "begun\n" {
+		t.Errorf("the file holds %q", got)
+	}
+	must(env.Processes().Start(t.Context(), tool.StartRequest{OperationID: "o", Actor: binding.Session, Command: "sleep 600"}))(t)
+	awaited(func(e backends.Event) bool { return e.Process != nil && e.Process.Type == tool.EventStarted })
+	dockertest.Docker(t, "kill", binding.Environment)
+	stopped()
+	if err := env.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := dockertest.Docker(t, "inspect", "-f", "{{.State.Running}}", binding.Environment); strings.TrimSpace(got) != "false" {
+		t.Errorf("it was started to be ended: %s", got)
+	}
+}
+
 func TestWorkerOfTheImage(t *testing.T) {
 	b := newBackend(t, "/nowhere") // none of ours is needed
 	i := dockertest.Bare()
