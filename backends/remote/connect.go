@@ -156,7 +156,7 @@ func (e *Environment) reconnect(wanted bool) (*attempt, error) {
 		return nil, e.lost
 	case e.attempt != nil:
 		e.attempt.wanted = e.attempt.wanted || wanted
-		if e.attempt.hurry != nil {
+		if wanted && e.attempt.hurry != nil {
 			close(e.attempt.hurry)
 			e.attempt.hurry = nil
 		}

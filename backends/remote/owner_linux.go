@@ -6,6 +6,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // machine tells this machine and process namespace from others: pids of
@@ -26,7 +28,8 @@ func machine() string {
 func processStart(pid int) (start string, running bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", false
+		// A /proc that hides the processes of others says so of these, too.
+		return "", !errors.Is(unix.Kill(pid, 0), unix.ESRCH)
 	}
 	// The name in brackets may hold anything, brackets too; the state follows
 	// the last of them, and the start is the twentieth field from there.

@@ -84,6 +84,9 @@ func (q *quarry) free(left []procInfo) {
 		if slices.ContainsFunc(left, func(i procInfo) bool { return i.pid == pid || i.group == pid || i.session == pid }) {
 			return false
 		}
+		if !marksKnown && len(left) > 0 {
+			return false // a stranger that had its number next would be taken for its group's
+		}
 		_ = p.signal(syscall.SIGKILL) // mostly nobody is there
 		if q.freed != nil {
 			q.freed(p)
@@ -121,14 +124,14 @@ func (q *quarry) hunt(ctx context.Context, blows []blow, wake <-chan struct{}) (
 		struck := make(map[int]uint64)
 		expired, free := after(b.grace)
 		var reached map[int]bool
+		looked := false
 		given := ctx.Done()
 		if i == len(blows)-1 {
 			given = nil // the last one is always waited for
 		}
 		for pause, waiting := pollFirst, true; waiting; pause = min(2*pause, pollLast) {
 			left, err = q.left()
-			first := reached == nil
-			if first {
+			if reached == nil {
 				reached = q.strike(b.signal) // also where nobody can be seen
 			}
 			if err == nil {
@@ -143,12 +146,13 @@ func (q *quarry) hunt(ctx context.Context, blows []blow, wake <-chan struct{}) (
 					continue
 				}
 				struck[p.pid] = p.start
-				if !first || !reached[p.group] {
+				if looked || !reached[p.group] {
 					// What refuses the signal is still there in the end, and told then.
 					_ = signalExactly(p, b.signal)
 				}
 				resume(p)
 			}
+			looked = looked || err == nil
 			poll, stop := after(pause)
 			select {
 			case <-poll:
