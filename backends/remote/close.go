@@ -115,15 +115,26 @@ var errCut = errors.New("the connection was lost before the worker had ended")
 
 // shutdownAgain asks over a connection of its own: the worker that was asked may
 // have been killed, and what it ran must still be found and ended. Nobody else
-// connects any more.
+// connects any more. One that is just dying may still take a connection.
 func (e *Environment) shutdownAgain(ctx context.Context, ask wire.Shutdown, budget time.Duration) error {
 	b := e.b
 	b.OnlyRunning = true
-	c, _, err := e.try(ctx, againConnect, b)
-	if err != nil {
-		return about("ending the worker", err)
+	for try, wait := 1, firstBackoff; ; try, wait = try+1, 2*wait {
+		c, _, err := e.try(ctx, againConnect, b)
+		if err == nil {
+			return errors.Join(e.shutdown(ctx, c, ask, budget), c.Close())
+		}
+		if try == shutdownConnects || !retryable(err) || e.o.OneAttempt {
+			return about("ending the worker", err)
+		}
+		pause := time.NewTimer(wait)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return about("ending the worker", err)
+		}
 	}
-	return errors.Join(e.shutdown(ctx, c, ask, budget), c.Close())
 }
 
 // shutdown asks the worker to end. One that cannot be asked ends with its

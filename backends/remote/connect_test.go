@@ -482,6 +482,30 @@ func TestShutdown(t *testing.T) {
 			}
 		}
 	})
+	t.Run("a worker that is killed, and takes connections meanwhile", func(t *testing.T) {
+		for failing, want := range map[int]bool{shutdownConnects - 1: true, shutdownConnects: false} {
+			f := newFar(ourCaps...)
+			f.on(wire.MethodShutdown, func(context.Context, *wire.Request) (wire.Response, error) {
+				if f.asked(wire.MethodShutdown) == 1 {
+					f.cut()
+				}
+				return wire.Response{}, nil
+			})
+			f.dial = func(_ context.Context, n int) error {
+				if n > 1 && n <= 1+failing {
+					return &tool.Error{Kind: tool.BackendUnavailable, Message: "it is dying", Retryable: true}
+				}
+				return nil
+			}
+			e, err := Open(t.Context(), f, binding(), nil, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Shutdown(t.Context()); (err == nil) != want {
+				t.Errorf("after %d: %v", failing, err)
+			}
+		}
+	})
 	t.Run("a worker that cannot be reached", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFar(ourCaps...)

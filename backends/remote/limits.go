@@ -57,6 +57,9 @@ const (
 	// shutdownTries is how often a worker is asked to end whose connection is lost
 	// before it has: killed once is an accident, twice a decision.
 	shutdownTries = 2
+	// shutdownConnects is how often it is connected to for the second time of asking:
+	// for a second at most, beside what each takes.
+	shutdownConnects = 5
 	// closeTimeout bounds the export/close that ends every export, and closePatience how
 	// long anybody waits for that: what was exported is there, and all that an export
 	// that stays open costs is room at the far end. maxClosing is how many may be
