@@ -1,7 +1,6 @@
 package ssh
 
 import (
-	"net"
 	"testing"
 
 	"github.com/caisson-dev/caisson/backends"
@@ -12,17 +11,11 @@ import (
 // What cannot be reached is known to hold nothing of a new environment. What was sent
 // there may have been done, whatever came back.
 func TestNothingMade(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := l.Addr().(*net.TCPAddr).Port
-	l.Close()
 	for name, c := range map[string]struct {
 		change  func(*backends.Binding)
 		nothing bool
 	}{
-		"nobody listens":     {func(b *backends.Binding) { b.Profile.Port = closed }, true},
+		"nobody listens":     {func(b *backends.Binding) { b.Profile.Port = sshtest.Closed }, true},
 		"the worker is none": {func(b *backends.Binding) { b.Profile.Worker = "/bin/false" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

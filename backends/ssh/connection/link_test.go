@@ -84,12 +84,6 @@ func proxied(t *testing.T, o sshtest.Options, lines ...string) (*sshtest.Server,
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := free.Addr().(*net.TCPAddr).Port
-	free.Close()
 	hangup := sshtest.StartProxy(t, "127.0.0.1:1")
 	hangup.Refuse(true)
 	for _, tt := range []struct {
@@ -97,7 +91,7 @@ func TestUnreachable(t *testing.T) {
 		port       int
 		want       string
 	}{
-		{"refused", "127.0.0.1", closed, "refused"},
+		{"refused", "127.0.0.1", sshtest.Closed, "refused"},
 		{"silent", "127.0.0.1", sshtest.Silent(t, ""), "did not answer as an ssh server within 1s"},
 		{"slow", "127.0.0.1", sshtest.Silent(t, "SSH-2.0-slow\r\n"), "longer than 1s"},
 		{"hangs up", "127.0.0.1", hangup.Port, ""},

@@ -184,6 +184,10 @@ func (p *Proxy) pass(to, from net.Conn, limit *atomic.Int64) {
 	}
 }
 
+// Closed is a loopback port on which nobody listens: one that was free a moment ago may be
+// somebody's by now.
+const Closed = 1
+
 // Silent listens, accepts and says nothing but a greeting, until the test ends. It
 // returns the port.
 func Silent(t testing.TB, greeting string) int {
